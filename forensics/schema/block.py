@@ -1,0 +1,52 @@
+"""Multi-line blocks that belong to one process: tracebacks, device asserts, watchdog reports, dumps."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from forensics.schema.rank import Rank
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """One stack frame. `file` and `function` as printed; `number` is the source line (0 unknown); `row` its table row."""
+
+    row: int
+    file: str
+    number: int
+    function: str
+
+
+@dataclass(frozen=True, slots=True)
+class Raised:
+    """One exception of a chain. `row` is the table row of the line `type: message`; `link` says how it follows the
+    one before: `""` (first), `cause` (direct cause), `context` (during handling)."""
+
+    row: int
+    type: str
+    message: str
+    frames: tuple[Frame, ...]
+    link: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """`kind`: traceback, cuda-assert, pg-watchdog, faulthandler, cxx-terminate, py-spy, capture-advice, argparse,
+    triton-compile, nccl. `rows` are all its table rows in file order (not contiguous where ranks interleave).
+    `rank` is from its own header, else from evidence (`rank_by` then says which), else None.
+    `raised` is oldest (innermost cause) first: for tracebacks `raised[0]` is the original exception.
+    `truncated`: the block's end is missing. `count` folds repeats (an assert flood is one block)."""
+
+    kind: str
+    rows: tuple[int, ...]
+    rank: Rank | None = None
+    rank_by: str = "header"
+    raised: tuple[Raised, ...] = ()
+    frames: tuple[Frame, ...] = ()
+    truncated: bool = False
+    count: int = 1
+
+    @property
+    def head(self) -> int:
+        """Table row of the first line of the block."""
+        return self.rows[0]

@@ -1,0 +1,104 @@
+"""Findings and deployments: the knowledge base's own data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from forensics.schema.facts import Value
+from forensics.schema.span import Span
+
+
+@dataclass(frozen=True, slots=True)
+class FixStep:
+    """One typed change. `kind`: flag, env, package, host, other. `op`: set, remove (flag, env); at-least, exact,
+    below (package). `do` is the sentence of host and other steps. `versions` is a range text (`>=0.5.7,<0.5.10`; ""
+    is any). `runnable`: replay can apply it. `safe`: it cannot lose data or change answers beyond the cause."""
+
+    kind: str
+    op: str = ""
+    name: str = ""
+    value: str | None = None
+    version: str = ""
+    do: str = ""
+    note: str = ""
+    versions: str = ""
+    safe: bool = True
+    runnable: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """A condition as written, with its place. `strength`: must, decisive, strong, weak, against, excludes."""
+
+    text: str
+    strength: str
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class LogBlock:
+    """A fenced `log` block of a finding's body. `expect`: match or near-miss. `named_line` is the 1-based line inside
+    the block that must be named as the cause's ground (None: any)."""
+
+    expect: str
+    text: str
+    span: Span
+    named_line: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Shows:
+    """`signal` would have appeared by the time that `stage` was passed: the ground for ruling the cause out."""
+
+    signal: str
+    stage: str
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One Markdown file of kb/findings. See docs/findings.md for each key."""
+
+    id: str
+    title: str
+    category: str
+    status: str
+    span: Span
+    versions: str = ""
+    applies: tuple[Condition, ...] = ()
+    grounds: tuple[Condition, ...] = ()
+    explains: tuple[str, ...] = ()
+    shows: tuple[Shows, ...] = ()
+    look_alikes: tuple[str, ...] = ()
+    symptoms: tuple[str, ...] = ()
+    fix: tuple[FixStep, ...] = ()
+    verify: tuple[str, ...] = ()
+    sources: tuple[str, ...] = ()
+    log_evidence: str = "none"
+    body: str = ""
+    logs: tuple[LogBlock, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Deployment:
+    """A launch known to work: the control of a comparison. `strength`: accuracy, throughput, served, benchmarked,
+    recommended. `args` are server_args fields (dest names) that the source states; `facts` further dotted facts."""
+
+    id: str
+    title: str
+    strength: str
+    span: Span
+    gpu: str = ""
+    gpu_count: int | None = None
+    sm: int | None = None
+    nodes: int = 1
+    quantization: str = ""
+    model: str = ""
+    architecture: str = ""
+    features: tuple[str, ...] = ()
+    versions: str = ""
+    args: tuple[tuple[str, Value], ...] = ()
+    env: tuple[tuple[str, str], ...] = ()
+    facts: tuple[tuple[str, Value], ...] = ()
+    warnings: tuple[str, ...] = ()
+    sources: tuple[str, ...] = ()
+    body: str = ""

@@ -1,0 +1,59 @@
+"""Rules and the signals that they make."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from forensics.schema.facts import Value
+from forensics.schema.rank import Rank
+from forensics.schema.span import Span
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One observation, as a file in rules/ states it. See docs/rules.md for each key."""
+
+    id: str
+    family: str
+    title: str
+    patterns: tuple[str, ...]
+    role: str
+    span: Span
+    kinds: tuple[str, ...] = ()
+    absent: tuple[str, ...] = ()
+    frames: str = ""
+    exception: str = ""
+    captures: tuple[tuple[str, str], ...] = ()
+    where: str = ""
+    severity: str = "error"
+    stages: tuple[str, ...] = ()
+    scope: str = "rank"
+    min_count: int = 1
+    first: str | None = None
+    last: str | None = None
+    mechanism: str = ""
+    docs: str = ""
+    sources: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """One place where a rule held: the row, its rank (None where the line carries none) and the typed captures.
+    A flood of identical lines is folded: `count` tells how many rows it stands for."""
+
+    row: int
+    rank: Rank | None
+    captures: tuple[tuple[str, Value], ...] = ()
+    count: int = 1
+    block: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Signal:
+    """A named observation inside one launch: the rule, and its matches in row order."""
+
+    id: str
+    role: str
+    matches: tuple[Match, ...]
+    total: int
+    capped: bool = False
