@@ -1,1 +1,1 @@
-"""TODO"""
+"""The command line: one small file per command, imported only when called."""

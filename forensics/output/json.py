@@ -1,0 +1,94 @@
+"""The report as JSON: stable key order, no clock, bounded on request."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from forensics.schema.report import Report
+
+# What `--max-bytes` gives up, least important first: (what it is called in `omitted`, path of keys).
+_LADDER = (
+    "unknown grounds",
+    "weak grounds",
+    "ruled-out hypotheses",
+    "facts",
+    "cascade failures",
+    "risks",
+    "attempts",
+    "grounds",
+    "earlier launches",
+)
+
+
+def render(report: Report, max_bytes: int = 0) -> str:
+    """The contract's JSON text with a final newline.
+
+    With `max_bytes` the least important parts are dropped, whole, until the text fits; `omitted` names each with its
+    count. The headline, the focus launch, its first failure and its first hypothesis always stay.
+    """
+    data = report.model_dump(mode="json", by_alias=True)
+    text = _dump(data)
+    if not max_bytes or len(text.encode()) <= max_bytes:
+        return text
+    for step in _LADDER:
+        count = _drop(data, step)
+        if count:
+            data["omitted"].append(f"{count} {step} (size limit of {max_bytes} bytes)")
+        text = _dump(data)
+        if len(text.encode()) <= max_bytes:
+            return text
+    data["omitted"].append(f"the report does not fit into {max_bytes} bytes; nothing more can be left out")
+    return _dump(data)
+
+
+def render_error(message: str, **place: Any) -> str:
+    """An error under `--format json`: the contract's empty report with one problem."""
+    return _dump({"schema": "1", "launches": [], "problems": [{"message": message, **place}]})
+
+
+def _dump(data: dict[str, Any]) -> str:
+    return json.dumps(data, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def _drop(data: dict[str, Any], step: str) -> int:
+    launches = data["launches"]
+    focus = data.get("focus")
+    if step == "earlier launches":
+        kept = [launch for launch in launches if launch["id"] == focus] or launches[-1:]
+        data["launches"] = kept
+        return len(launches) - len(kept)
+    if step == "attempts":
+        count = len(data["attempts"])
+        data["attempts"] = []
+        return count
+    return sum(_drop_in(launch, step) for launch in launches)
+
+
+def _drop_in(launch: dict[str, Any], step: str) -> int:
+    if step == "facts":
+        return _empty(launch, "facts", {})
+    if step == "risks":
+        return _empty(launch, "risks", [])
+    if step == "cascade failures":
+        return _filter(launch, "failures", lambda f: f["role"] == "root")
+    if step == "ruled-out hypotheses":
+        return _filter(launch, "hypotheses", lambda h: h["verdict"] != "ruled-out")
+    keep = {
+        "unknown grounds": lambda g: g["side"] != "unknown",
+        "weak grounds": lambda g: g["strength"] != "weak",
+        "grounds": lambda g: g["strength"] in ("must", "decisive"),
+    }[step]
+    return sum(_filter(hypothesis, "grounds", keep) for hypothesis in launch["hypotheses"])
+
+
+def _filter(holder: dict[str, Any], key: str, keep: Any) -> int:
+    before = holder[key]
+    holder[key] = [item for item in before if keep(item)]
+    return len(before) - len(holder[key])
+
+
+def _empty(holder: dict[str, Any], key: str, value: Any) -> int:
+    count = len(holder[key])
+    holder[key] = value
+    return count
