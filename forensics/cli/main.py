@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import os
 import sys
+from itertools import pairwise
 from typing import Any
 
 import typer
@@ -143,4 +145,4 @@ def _show(text: str, argv: list[str], error: Exception) -> None:
 
 def wants_json(argv: list[str]) -> bool:
     """Whether the command line asks for JSON (errors are JSON then, too)."""
-    return "--format=json" in argv or any(a == "--format" and b == "json" for a, b in zip(argv, argv[1:], strict=False))
+    return "--format=json" in argv or any(pair == ("--format", "json") for pair in pairwise(argv))

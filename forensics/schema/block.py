@@ -9,7 +9,7 @@ from forensics.schema.rank import Rank
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """One stack frame. `file` and `function` as printed; `number` is the source line (0 unknown); `row` its table row."""
+    """One stack frame. `file`, `function` as printed; `number` is the source line (0 unknown); `row` its table row."""
 
     row: int
     file: str

@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 from forensics.schema.span import Span
 
-Value: TypeAlias = "None | bool | int | float | str | tuple[Value, ...]"
+Value: TypeAlias = "bool | int | float | str | tuple[Value, ...] | None"
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""The JSON contract of `forensics analyze --format json`. Only added to, never changed; `forensics schema` prints it."""
+"""The JSON contract of `forensics analyze --format json`. Only ever added to; `forensics schema` prints it."""
 
 from __future__ import annotations
 
