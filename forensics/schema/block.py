@@ -35,7 +35,10 @@ class Block:
     triton-compile, nccl. `rows` are all its table rows in file order (not contiguous where ranks interleave).
     `rank` is from its own header, else from evidence (`rank_by` then says which), else None.
     `raised` is oldest (innermost cause) first: for tracebacks `raised[0]` is the original exception.
-    `truncated`: the block's end is missing. `count` folds repeats (an assert flood is one block)."""
+    `truncated`: the block's end (or its head) is missing. `count` folds repeats (an assert flood is one block; of a
+    long flood only the first rows are kept in `rows`). `frames` holds the frames of all parts, each part's innermost
+    frame last, whatever order the program printed. `global_rank` is the number N of a `[rankN]:` prefix: a rank of
+    torch's world, not a TP rank. A `native-stack` is a native stack of no other block."""
 
     kind: str
     rows: tuple[int, ...]
@@ -45,6 +48,7 @@ class Block:
     frames: tuple[Frame, ...] = ()
     truncated: bool = False
     count: int = 1
+    global_rank: int | None = None
 
     @property
     def head(self) -> int:

@@ -1,0 +1,241 @@
+"""From the parse tree of one stream to its block: exceptions oldest first, frames innermost last."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+from lark import Token, Tree
+
+from forensics.grammar.block_lexer import EXCEPTION, FRAME, PYSPY_FRAME, PYSPY_THREAD, WATCHDOG
+from forensics.grammar.block_stitch import Stream
+from forensics.schema.block import Block, Frame, Raised
+from forensics.schema.rank import Rank
+
+MAX_TEXT = 8000
+SOLUTIONS = "Possible solutions:"
+_WRAPPER = re.compile(r"Capture (?:\w+ )?(?:cuda|CUDA) graph failed: (?:([A-Za-z_][\w.]*(?:Error|Exception)): )?(.+)", re.DOTALL)
+_TITLE_RANK = re.compile(r"scheduler((?:_[A-Z][A-Z_]*?\d+)+)")
+_WHO = re.compile(r"\[?Rank (\d+)\]?")
+_NAMES = {"asserts": "cuda-assert", "watchdog": "pg-watchdog", "terminate": "cxx-terminate", "pyspy": "py-spy",
+          "compile": "triton-compile", "advice": "capture-advice", "native": "native-stack"}  # fmt: skip
+
+
+@dataclass(slots=True)
+class Section:
+    """One section of a traceback: how it follows the one before, its frames, its exception line."""
+
+    opening: str = ""
+    frames: list[Frame] = field(default_factory=list)
+    row: int = -1
+    lines: list[str] = field(default_factory=list)
+
+
+def build(stream: Stream, tree: Tree[object]) -> list[Block]:
+    """The block of a stream (none, where nothing of it is worth keeping)."""
+    body = tree.children[0]
+    assert isinstance(body, Tree)
+    rows = tuple(sorted(t.line for t in body.scan_values(lambda v: isinstance(v, Token))))
+    if body.data == "traceback":
+        return _traceback(stream, body, rows)
+    if body.data == "faulthandler":
+        return [_faulthandler(stream, body, rows)]
+    if body.data == "pyspy":
+        return [_pyspy(stream, body, rows)]
+    return [_plain(stream, body, rows)]
+
+
+# -- tracebacks ---------------------------------------------------------------------------------------------------
+
+
+def _traceback(stream: Stream, body: Tree[object], rows: tuple[int, ...]) -> list[Block]:
+    sections = [_section(c) for c in body.children if isinstance(c, Tree)]
+    raised = _order(sections)
+    advice = _cut_advice(body)
+    shown = tuple(r for r in rows if r not in set(advice))
+    frames = tuple(f for s in sections for f in s.frames)
+    headless = isinstance(body.children[0], Tree) and body.children[0].data == "headless"
+    last = next((s for s in reversed(sections) if s.frames or s.lines or s.opening in ("HEAD", "REMOTE")), None)
+    truncated = headless or last is None or not last.lines
+    block = Block(
+        "traceback", shown or rows, stream.rank, _ranked_by(stream), raised, frames, truncated,
+        global_rank=stream.global_rank,
+    )  # fmt: skip
+    return [block, *_advice_block(stream, advice)]
+
+
+def _section(tree: Tree[object]) -> Section:
+    section = Section()
+    for child in tree.children:
+        assert isinstance(child, Tree)
+        token = child.children[0]
+        assert isinstance(token, Token)
+        if child.data == "opening":
+            section.opening = token.type
+            if token.type == "REMOTE":
+                section.row, section.lines = _row(token), [str(token)]
+        elif child.data == "frame":
+            section.frames.append(_frame(token))
+        else:
+            lines = [str(t) for t in child.children]
+            section.row, section.lines = _row(token), lines
+    return section
+
+
+def _order(sections: list[Section]) -> tuple[Raised, ...]:
+    """Exceptions oldest first. A group's own exception comes after the exceptions inside it."""
+    result: list[Raised] = []
+    groups: list[Raised] = []
+    link = ""
+    for section in sections:
+        if section.opening in ("CAUSE", "CONTEXT"):
+            link = "cause" if section.opening == "CAUSE" else "context"
+            result += groups
+            groups = []
+        if not section.lines:
+            continue
+        raised = _raised(section, link if result else "")
+        link = ""
+        if "sub-exception" in raised.message:
+            groups.insert(0, Raised(raised.row, raised.type, raised.message, raised.frames, "cause"))
+        else:
+            result.append(raised)
+    return _unwrapped((*result, *groups))
+
+
+def _raised(section: Section, link: str) -> Raised:
+    text = "\n".join(section.lines).partition(SOLUTIONS)[0].rstrip()[:MAX_TEXT]
+    found = EXCEPTION.match(text)
+    name, message = (found.group(1), found.group(2) or "") if found else ("", text)
+    return Raised(section.row, name, message, tuple(section.frames), link)
+
+
+def _unwrapped(raised: tuple[Raised, ...]) -> tuple[Raised, ...]:
+    """Puts the exception inside a lone `Capture cuda graph failed: …` before its wrapper: it is the older one."""
+    if len(raised) != 1:
+        return raised
+    wrapper = raised[0]
+    found = _WRAPPER.match(wrapper.message)
+    if not found:
+        return raised
+    inner = Raised(wrapper.row, found.group(1) or wrapper.type, found.group(2), wrapper.frames)
+    return inner, Raised(wrapper.row, wrapper.type, wrapper.message, wrapper.frames, "cause")
+
+
+def _cut_advice(body: Tree[object]) -> list[int]:
+    """Rows of a `Possible solutions:` list inside an exception's message."""
+    rows: list[int] = []
+    for raised in body.find_data("raised"):
+        tokens = [t for t in raised.children if isinstance(t, Token)]
+        start = next((i for i, t in enumerate(tokens) if t.startswith(SOLUTIONS)), None)
+        if start is not None:
+            rows += [_row(t) for t in tokens[start:]]
+    return rows
+
+
+def _advice_block(stream: Stream, rows: list[int]) -> list[Block]:
+    return [Block("capture-advice", tuple(rows), stream.rank, _ranked_by(stream))] if rows else []
+
+
+# -- dumps --------------------------------------------------------------------------------------------------------
+
+
+def _faulthandler(stream: Stream, body: Tree[object], rows: tuple[int, ...]) -> Block:
+    """Frames of the thread that was running (`Current thread`), else of the first one; printed innermost first."""
+    threads = [c for c in body.children if isinstance(c, Tree)]
+    current = next((t for t in threads if str(t.children[0]).startswith("Current")), threads[0] if threads else None)
+    tokens = [t for t in current.children if isinstance(t, Token) and t.type == "FRAME"] if current else []
+    frames = tuple(_frame(t) for t in reversed(tokens))
+    head = body.children[0]
+    raised: tuple[Raised, ...] = ()
+    if isinstance(head, Token) and head.type == "FATAL":
+        raised = (Raised(_row(head), "Fatal Python error", head.partition(": ")[2], frames),)
+    return Block("faulthandler", rows, stream.rank, _ranked_by(stream), raised, frames, not threads,
+                 global_rank=stream.global_rank)  # fmt: skip
+
+
+def _pyspy(stream: Stream, body: Tree[object], rows: tuple[int, ...]) -> Block:
+    """Frames of the main thread, turned so that the innermost is last."""
+    stacks = [c for c in body.children if isinstance(c, Tree)]
+    main = next((s for s in stacks if _thread_name(s) == "MainThread"), stacks[0] if stacks else None)
+    tokens = [t for t in main.children if isinstance(t, Token) and t.type == "PYFRAME"] if main else []
+    frames = tuple(_pyspy_frame(t) for t in reversed(tokens))
+    title = body.children[0]
+    found = _TITLE_RANK.search(title) if isinstance(title, Token) else None
+    rank = Rank.parse(re.sub(r"_(?=[A-Z][A-Z_]*?\d)", " ", found.group(1)).strip()) if found else None
+    return Block("py-spy", rows, rank or stream.rank, "process title" if rank else _ranked_by(stream), (), frames,
+                 not stacks)  # fmt: skip
+
+
+def _thread_name(stack: Tree[object]) -> str:
+    found = PYSPY_THREAD.match(str(stack.children[0]))
+    return (found.group(1) or "") if found else ""
+
+
+def _pyspy_frame(token: Token) -> Frame:
+    found = PYSPY_FRAME.match(token)
+    assert found is not None
+    return Frame(_row(token), found.group(2), int(found.group(3) or 0), found.group(1))
+
+
+# -- native blocks and floods -------------------------------------------------------------------------------------
+
+
+def _plain(stream: Stream, body: Tree[object], rows: tuple[int, ...]) -> Block:
+    tokens = [t for t in body.children if isinstance(t, Token)]
+    kind = _NAMES.get(stream.kind, stream.kind)
+    raised = _statement(stream.kind, tokens)
+    truncated = stream.kind == "argparse" and tokens[-1].type != "USAGEERR"
+    text = "\n".join(tokens[:4])
+    global_rank = stream.global_rank
+    if stream.kind in ("watchdog", "terminate") and global_rank is None:
+        found = _WHO.search(text)
+        global_rank = int(found.group(1)) if found else None
+    frames = tuple(Frame(_row(t), _library(t), 0, _symbol(t)) for t in tokens if t.type == "NATIVE")[::-1]
+    return Block(kind, rows, stream.rank, _ranked_by(stream), raised, frames, truncated, max(1, stream.total),
+                 global_rank)  # fmt: skip
+
+
+def _statement(kind: str, tokens: list[Token]) -> tuple[Raised, ...]:
+    first = tokens[0]
+    if kind == "asserts":
+        return (Raised(_row(first), "Assertion", first.partition("Assertion ")[2] or str(first), ()),)
+    if kind == "argparse":
+        return tuple(Raised(_row(t), "ArgumentError", t.partition(": error: ")[2], ()) for t in tokens[-1:] if t.type == "USAGEERR")
+    if kind == "watchdog":
+        found = WATCHDOG.match(first)
+        return (Raised(_row(first), "ProcessGroup", first[found.end() :].strip() if found else str(first), ()),)
+    if kind == "terminate":
+        what = next((t for t in tokens if t.type == "WHAT"), None)
+        name = first.partition("instance of ")[2].strip("'\u2018\u2019 ")
+        message = what.partition("what():")[2].strip() if what is not None else str(first)
+        return (Raised(_row(what if what is not None else first), name or "terminate", message, ()),)
+    if kind in ("compile", "nccl"):
+        stated = next((t for t in tokens if re.search(r"\b(?:error|fatal|FAILED)\b", t)), first)
+        return (Raised(_row(stated), kind, str(stated), ()),)
+    return ()
+
+
+def _symbol(token: Token) -> str:
+    text = re.sub(r"^\s*(?:frame )?#\d+:? (?:0x[0-9a-f]+ (?:in )?)?", "", token)
+    return text.partition(" + 0x")[0].partition(" (0x")[0][:300]
+
+
+def _library(token: Token) -> str:
+    found = re.search(r"\b(?:in|from) (/\S+?)\)?$", token)
+    return found.group(1) if found else ""
+
+
+def _frame(token: Token) -> Frame:
+    found = FRAME.match(token)
+    assert found is not None
+    return Frame(_row(token), found.group(1), int(found.group(2)), found.group(3) or "")
+
+
+def _row(token: Token) -> int:
+    assert token.line is not None
+    return token.line
+
+
+def _ranked_by(stream: Stream) -> str:
+    return stream.ranked_by + "".join(f", {word}" for word in sorted(stream.evidence))

@@ -1,0 +1,146 @@
+"""Which part of a block a line is: the terminals of blocks.lark, decided per line, and the lexer that hands them on."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from lark import Token
+from lark.lexer import Lexer
+
+HEAD_TEXT = "Traceback (most recent call last)"
+FRAME = re.compile(r'\s*File "([^"]{1,4096})", line (\d+)(?:,? in (.{1,500}))?')
+EXCEPTION = re.compile(r"([A-Za-z_<][\w.<>]*(?:\([\w.]*\))?)(?::(?: |$)(.*))?$", re.DOTALL)
+TYPE_LIKE = re.compile(
+    r"(?:[\w.]*\.)?[\w<>]*(?:Error|Exception|Interrupt|Exit|Timeout|Failed|Failure|Died|Group|Fault|Traceback|OutOfResources|"
+    r"Empty|Full|StopIteration|StopAsyncIteration|NotFound|Refused|Expired|Disconnect|Cancelled|Died|Abort)(?:\([\w.]*\))?$"
+)
+WARNING_TYPE = re.compile(r"[\w.]*Warning$")
+MARGIN = re.compile(r"\s*\| ?")
+SPLIT = re.compile(r"\s*\+(?:-\+)?-{8,}")
+GROUP_HEAD = re.compile(r"\s*\+ Exception Group Traceback")
+RAY_HEAD = re.compile(r"ray::\S{1,300}.{0,80}\(pid=\d+")
+RAY_REMOTE = re.compile(r"[\w.]*RayTaskError(?:\([\w.]*\))?: (?:\S*)ray::")
+GLOBAL_RANK = re.compile(r"\[rank(\d+)\]: ?")
+WATCHDOG = re.compile(r"(?:\[rank(\d+)\]:)?\[?([EFWI])\d{3,4} \S+ .{0,40}?ProcessGroup\w+\.cpp:\d+\]")
+NATIVE = re.compile(r"\s*(?:frame )?#(\d+):? ")
+LEAD = re.compile(
+    r"(?:Process \S+:$|(?:ERROR: +)?Exception in (?:ASGI application|callback|thread)|Exception ignored in|"
+    r"Task exception was never retrieved|Future exception was never retrieved|Unhandled exception|"
+    r"multiprocess(?:ing)?\.pool\.RemoteTraceback|concurrent\.futures\.process\._RemoteTraceback)"
+)
+THREAD = re.compile(r"(?:(?:Current thread|Thread) 0x[0-9a-fA-F]+|Stack) .{0,80}\(most recent call first\)|Stack \(most recent call first\)")
+PYSPY_PROCESS = re.compile(r"Process \d+: ")
+PYSPY_THREAD = re.compile(r'Thread (?:0x)?[0-9A-Fa-f]+ \((?:idle|active)[^)]{0,60}\)(?:: "([^"]{0,200})")?')
+PYSPY_FRAME = re.compile(r"\s{2,8}(\S.{0,300}?) \(([^()]{1,500}?)(?::(\d+))?\)$")
+ADVICE_ITEM = re.compile(r"\d+\. (?:set|disable|use|enable|reduce|increase|try) |Open an issue on GitHub")
+COMPILE = re.compile(
+    r"ptxas .{0,300}?(?:error|fatal|warning)|ptxas (?:fatal|error)|nvcc (?:fatal|error)|FAILED: |ninja: build stopped|"
+    r"\S{1,300}\(\d+\): (?:catastrophic )?error: |Internal Triton PTX codegen error|`ptxas` (?:stderr|failed)"
+)
+
+SEEDS = (
+    HEAD_TEXT, 'File "', "above exception", "frame #", "Fatal Python error", "most recent call first", "NCCL WARN",
+    "terminate called after", "what():", "Possible solutions:", "ptxas", "Exception Group Traceback", "ProcessGroup",
+    "usage: ", ": error: ", "ray::", "(idle)", "(active)", "(idle+gil)", "(active+gil)",
+)
+"""Any shape that holds one of these is looked at, whatever kind the line grammar gave it."""
+
+SEED_KINDS = (
+    "traceback-head", "frame", "exception", "chain", "cuda-assert", "pg-watchdog", "cxx-frame", "cxx-abort",
+    "faulthandler", "py-spy", "nccl", "argparse", "compile", "advice",
+)  # fmt: skip
+
+
+def classify(text: str, kind: str) -> str:
+    """The terminal of a line, from its own text; `TEXT` where only its neighbours can tell.
+
+    `kind` (docs/kinds.md) decides between look-alikes; text decides where the line grammar said `text`.
+    """
+    if kind == "cuda-assert" or (": Assertion " in text and "failed" in text and "block: [" in text):
+        return "ASSERT"
+    if RAY_REMOTE.match(text):
+        return "REMOTE"
+    if HEAD_TEXT in text or GROUP_HEAD.match(text) or RAY_HEAD.match(text):
+        return "HEAD"
+    if FRAME.match(text):
+        return "FRAME"
+    if "The above exception was the direct cause" in text:
+        return "CAUSE"
+    if "During handling of the above exception" in text:
+        return "CONTEXT"
+    return _native(text) or _dump(text) or _other(text, kind)
+
+
+def _native(text: str) -> str:
+    if WATCHDOG.match(text):
+        return "WATCH"
+    if NATIVE.match(text) and ("frame #" in text or " 0x" in text or " in " in text):
+        return "NATIVE"
+    if text.startswith("terminate called"):
+        return "TERM"
+    if text.lstrip().startswith("what():"):
+        return "WHAT"
+    if text.startswith(("Aborted", "Segmentation fault", "Bus error", "Floating point exception")):
+        return "ABORT"
+    return ""
+
+
+def _dump(text: str) -> str:
+    if text.startswith("Fatal Python error"):
+        return "FATAL"
+    if THREAD.match(text):
+        return "THREAD"
+    if PYSPY_PROCESS.match(text):
+        return "PROCESS"
+    if PYSPY_THREAD.match(text):
+        return "PYTHREAD"
+    if SPLIT.match(text):
+        return "SPLIT"
+    return ""
+
+
+def _other(text: str, kind: str) -> str:
+    if "NCCL WARN" in text:
+        return "NCCLWARN"
+    if text.startswith("usage: "):
+        return "USAGE"
+    if ": error: " in text and (kind == "argparse" or re.match(r"[\w./ -]{1,80}: error: ", text)):
+        return "USAGEERR" if not COMPILE.match(text) else "COMPILE"
+    if text.startswith("Possible solutions:") or ADVICE_ITEM.match(text):
+        return "ADVICE"
+    if COMPILE.match(text):
+        return "COMPILE"
+    if LEAD.match(text):
+        return "LEAD"
+    return "TEXT"
+
+
+def without_margin(text: str) -> str:
+    """A line of an exception group without its `  | ` margin."""
+    found = MARGIN.match(text)
+    return text[found.end() :] if found else text
+
+
+def is_exception(text: str, kind: str) -> bool:
+    """Whether an unindented line can be the last line of a traceback: `type: message` or a bare type name."""
+    if kind == "exception":
+        return True
+    found = EXCEPTION.match(text)
+    if not found:
+        return False
+    name = found.group(1)
+    return bool(TYPE_LIKE.match(name) or WARNING_TYPE.match(name) or (found.group(2) is not None and "." in name)
+                or name[:1].isupper() and name.isidentifier() and len(name) > 3)  # fmt: skip
+
+
+class BlockLexer(Lexer):
+    """Hands the already classified lines of one block to the parser: `(terminal, table row, text)` each."""
+
+    def __init__(self, lexer_conf: Any) -> None:
+        self.conf = lexer_conf
+
+    def lex(self, data: Sequence[tuple[str, int, str]]) -> Iterator[Token]:
+        for terminal, row, text in data:
+            yield Token(terminal, text, line=row)

@@ -1,0 +1,66 @@
+"""Which rows of a table can belong to blocks: rows of telling kinds and the headerless rows that follow them."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import numpy.typing as npt
+
+from forensics.engine.table import HEADED, EventTable
+from forensics.grammar.block_lexer import SEED_KINDS, SEEDS
+
+FOLLOW = 400
+"""Most headerless rows that one seed may draw in (a longer exception message is cut)."""
+FOLLOW_HEADED = 6
+OPAQUE = ("request-dump", "server-args", "command", "access", "decode-batch", "prefill-batch", "progress", "router")
+_GLOBAL_RANK = re.compile(rb"\[rank(\d+)\]:")
+_LABEL = re.compile(r"\(([^()]{0,80}pid=\d+[^()]{0,80})\)|^([A-Za-z][\w.-]*)\s*\|")
+
+
+def region(table: EventTable) -> npt.NDArray[np.int64]:
+    """Rows (ascending) that find_blocks has to look at, found by kind and by shape, never by reading all lines."""
+    wanted = np.array([_is_seed(s.kind, s.text) for s in table.shapes], dtype=bool)
+    if not len(wanted) or not len(table):
+        return np.zeros(0, np.int64)
+    seeds = np.flatnonzero(wanted[table.shape]).astype(np.int64)
+    if not len(seeds):
+        return seeds
+    headed = (table.flags & HEADED) != 0
+    headed_rows = np.flatnonzero(headed)
+    at = np.searchsorted(headed_rows, seeds, side="right")
+    following = np.append(headed_rows, len(table))[at]
+    ends = np.minimum(following, seeds + FOLLOW)
+    per_line = headed[seeds]
+    ends = np.where(per_line, np.maximum(ends, np.minimum(seeds + FOLLOW_HEADED, len(table))), ends)
+    return _union(seeds, ends, len(table))
+
+
+def _is_seed(kind: str, text: str) -> bool:
+    if kind in SEED_KINDS:
+        return kind != "nccl" or "WARN" in text
+    return kind not in OPAQUE and any(word in text for word in SEEDS)
+
+
+def _union(starts: npt.NDArray[np.int64], ends: npt.NDArray[np.int64], size: int) -> npt.NDArray[np.int64]:
+    edges = np.zeros(size + 1, np.int32)
+    np.add.at(edges, starts, 1)
+    np.add.at(edges, ends, -1)
+    return np.flatnonzero(np.cumsum(edges[:-1]) > 0).astype(np.int64)
+
+
+def writer(table: EventTable, row: int) -> tuple[str, int | None]:
+    """Who wrote a row, as far as its own prefix tells: a key (empty: no prefix) and torch's global rank.
+
+    A rank header, a `[rankN]:` prefix or the label of a wrapper (`(Actor pid=7)`, `worker-1  |`) make a key; a
+    wrapper's time does not.
+    """
+    raw = table.raw(row)[:400]
+    found = _GLOBAL_RANK.search(raw[: 120])
+    if found and not int(table.flags[row]) & 1:
+        return f"rank{found.group(1).decode()}", int(found.group(1))
+    column = table.column(row) - 1
+    label = _LABEL.search(raw.decode("utf-8", "replace")[:column]) if column > 0 else None
+    name = (label.group(1) or label.group(2)) if label else ""
+    rank = table.rank_of(row)
+    return (f"{name}/{rank}" if rank else name), None

@@ -1,0 +1,406 @@
+"""Streams: puts the lines of interleaved blocks back together, one stream a block, before they are parsed.
+
+A continuation line belongs to the header line above it, but ranks write at the same time. Evidence, strongest first:
+an own prefix on each line, the number of a native frame, a frame path that another traceback already showed, the
+source line that names the next function, and adjacency.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from forensics.engine.table import HEADED, EventTable
+from forensics.grammar.block_lexer import (
+    EXCEPTION, FRAME, GLOBAL_RANK, NATIVE, PYSPY_FRAME, WATCHDOG, classify, is_exception, without_margin,
+)  # fmt: skip
+from forensics.grammar.block_regions import region, writer
+from forensics.schema.rank import Rank
+
+MAX_OPEN = 64
+MAX_MESSAGE = 300
+MAX_USAGE = 3000
+MAX_FLOOD = 4096
+IDLE_ROWS = 3000
+OPENERS = {
+    "WATCH": "watchdog", "TERM": "terminate", "WHAT": "terminate", "FATAL": "faulthandler", "THREAD": "faulthandler",
+    "PROCESS": "pyspy", "PYTHREAD": "pyspy", "ASSERT": "asserts", "NCCLWARN": "nccl", "USAGE": "argparse",
+    "USAGEERR": "argparse", "COMPILE": "compile", "ADVICE": "advice", "NATIVE": "native",
+}  # fmt: skip
+JOINS = {"THREAD": "faulthandler", "WHAT": "terminate", "PYTHREAD": "pyspy", "USAGEERR": "argparse",
+         "COMPILE": "compile", "ADVICE": "advice", "NCCLWARN": "nccl"}  # fmt: skip
+BOUND_KINDS = frozenset({
+    "exit", "sigquit", "uvicorn", "access", "progress", "python-warning", "shell", "command", "env-report",
+    "nvidia-smi", "gloo", "transport", "router", "server-args", "stage-mark", "ray", "cxx-log",
+})  # fmt: skip
+"""Lines of these kinds end the message of the block above, with or without a header."""
+
+
+@dataclass(slots=True)
+class Stream:
+    """One block in the making. `phase` (tracebacks): head, frames, raised, linked. `frames` are (file, function)."""
+
+    kind: str
+    key: str = ""
+    rank: Rank | None = None
+    global_rank: int | None = None
+    tokens: list[tuple[str, int, str]] = field(default_factory=list)
+    phase: str = "head"
+    frames: list[tuple[str, str]] = field(default_factory=list)
+    evidence: set[str] = field(default_factory=set)
+    number: int = -1
+    total: int = 0
+    more: int = 0
+    ranked_by: str = "header"
+
+    @property
+    def last(self) -> int:
+        """Row of the last line so far."""
+        return self.tokens[-1][1]
+
+
+@dataclass(slots=True)
+class Line:
+    """One row as the stitcher sees it: terminal, text without prefix and margin, writer key."""
+
+    row: int
+    terminal: str
+    text: str
+    kind: str
+    headed: bool
+    key: str
+    global_rank: int | None
+
+
+class Stitcher:
+    """Feeds rows in order; `finish` gives the streams in the order of their first rows."""
+
+    def __init__(self, table: EventTable) -> None:
+        self.table = table
+        self.open: list[Stream] = []
+        self.done: list[Stream] = []
+        self.paths: set[tuple[tuple[str, str], ...]] = set()
+        self.asserts: dict[str, Stream] = {}
+        self.current: Stream | None = None
+        self.starts = table.rows_of_kind("server-args")
+
+    def run(self) -> list[Stream]:
+        """All streams of the table, in file order."""
+        previous = -2
+        for row in region(self.table).tolist():
+            if row != previous + 1:
+                self.current = None
+            self.feed(self._line(row))
+            previous = row
+        streams = self.done + self.open
+        return sorted((s for s in streams if s.tokens), key=lambda s: s.tokens[0][1])
+
+    def _line(self, row: int) -> Line:
+        text, kind = self.table.text(row), self.table.kind(row)
+        headed = bool(int(self.table.flags[row]) & HEADED)
+        key, global_rank = writer(self.table, row)
+        prefix = GLOBAL_RANK.match(text)
+        if prefix:
+            text, headed = text[prefix.end() :], True
+        terminal = classify(text, kind)
+        if terminal == "TEXT" and text.lstrip().startswith("|"):
+            text = without_margin(text)
+            terminal = classify(text, kind)
+        return Line(row, terminal, text, kind, headed, key, global_rank)
+
+    def feed(self, line: Line) -> None:
+        """One more row."""
+        match line.terminal:
+            case "HEAD" | "REMOTE":
+                self._head(line)
+            case "CAUSE" | "CONTEXT":
+                self._chain(line)
+            case "FRAME":
+                self._frame(line)
+            case "NATIVE":
+                self._native(line)
+            case "ASSERT":
+                self._assert(line)
+            case "SPLIT" if self.current and self.current.kind == "traceback":
+                self._add(self.current, line, "SPLIT")
+                self.current.phase = "head"
+            case terminal if terminal in OPENERS:
+                self._open_or_join(line)
+            case _:
+                self._text(line)
+
+    def _add(self, stream: Stream, line: Line, terminal: str) -> None:
+        stream.tokens.append((terminal, line.row, line.text))
+        self.current = stream
+
+    def _new(self, kind: str, line: Line, rank: Rank | None) -> Stream:
+        stream = Stream(kind, line.key, rank, line.global_rank)
+        if rank is None:
+            stream.ranked_by = "none"
+        self.open.append(stream)
+        oldest = self.open[0]
+        if len(self.open) > MAX_OPEN or (oldest.tokens and line.row - oldest.last > IDLE_ROWS):
+            self.done.append(self.open.pop(0))
+        return stream
+
+    # -- tracebacks ---------------------------------------------------------------------------------------------
+
+    def _head(self, line: Line) -> None:
+        linked = [s for s in self._tracebacks(line) if s.phase == "linked"]
+        if linked and (not line.headed or line.key):
+            stream = self.current if self.current in linked else linked[-1]
+        elif line.terminal == "HEAD" and self._quoted(line):
+            stream = self.current
+        elif line.terminal == "REMOTE" and self.current in (s for s in self._tracebacks(line) if s.phase == "frames"):
+            stream = self.current
+        else:
+            stream = self._new("traceback", line, self.table.rank_of(line.row))
+            self._lead(stream, line)
+        assert stream is not None
+        self._add(stream, line, line.terminal)
+        stream.phase, stream.frames = "head", []
+
+    def _quoted(self, line: Line) -> bool:
+        """Whether the head stands inside a remote traceback's quotation, right under `RemoteTraceback:`."""
+        stream = self.current
+        if stream is None or stream.kind != "traceback" or line.headed or stream.phase != "raised":
+            return False
+        return any("RemoteTraceback" in text for _, _, text in stream.tokens[-3:])
+
+    def _lead(self, stream: Stream, line: Line) -> None:
+        """Takes in the record right above a bare head: it names the thing that failed, and the rank."""
+        above = line.row - 1
+        if line.headed or above < 0 or self._gap(above, line.row) > 1:
+            return
+        text, kind = self.table.text(above), self.table.kind(above)
+        headed = bool(int(self.table.flags[above]) & HEADED)
+        lead = classify(text, kind) == "LEAD"
+        if lead or (headed and kind in ("error", "warning", "uvicorn", "message") and _announces(text)):
+            stream.tokens.append(("LEAD", above, text))
+            if headed and self.table.rank_of(above) is not None:
+                stream.rank, stream.ranked_by = self.table.rank_of(above), "header of the record above"
+
+    def _chain(self, line: Line) -> None:
+        ready = [s for s in self._tracebacks(line) if s.phase in ("raised", "linked")]
+        stream = self.current if self.current in ready else ready[-1] if ready else None
+        if stream is None:
+            stream = self._new("traceback", line, self.table.rank_of(line.row))
+        elif len(ready) > 1 and stream is not self.current:
+            stream.evidence.add("adjacency")
+        self._add(stream, line, line.terminal)
+        stream.phase = "linked"
+
+    def _frame(self, line: Line) -> None:
+        found = FRAME.match(line.text)
+        assert found is not None
+        path = (found.group(1), found.group(3) or "")
+        if self.current and self.current.kind == "faulthandler":
+            self._add(self.current, line, "FRAME")
+            return
+        stream = self._best(line, path)
+        if stream is None:
+            stream = self._new("traceback", line, self.table.rank_of(line.row))
+        elif stream.phase == "raised":
+            stream.frames = []
+        self._add(stream, line, "FRAME")
+        stream.phase = "frames"
+        stream.frames.append(path)
+        self.paths.add(tuple(stream.frames))
+
+    def _best(self, line: Line, path: tuple[str, str]) -> Stream | None:
+        """The open traceback that a frame continues, by the evidence of the module's docstring."""
+        ready = [s for s in self._tracebacks(line) if s.phase in ("head", "frames") and line.row - s.last <= FAR]
+        if line.headed and not line.key:
+            ready = [s for s in ready if s is self.current]
+        if len(ready) <= 1:
+            return ready[0] if ready else None
+        scored = [(self._score(s, path), i, s) for i, s in enumerate(ready)]
+        (best, _, stream), second = max(scored)[0:3], sorted(scored)[-2][0]
+        if best[0] == second[0]:
+            stream.evidence.add("adjacency" if best[1] else "order")
+        elif best[0] >= 4:
+            stream.evidence.add("equal path sequence")
+        else:
+            stream.evidence.add("frame order")
+        return stream
+
+    def _score(self, stream: Stream, path: tuple[str, str]) -> tuple[int, int]:
+        score = 4 if (*stream.frames, path) in self.paths else 0
+        source = next((t for k, _, t in reversed(stream.tokens[-3:]) if k == "SOURCE" and "^" not in t), "")
+        if path[1] and f"{path[1].rsplit('.', 1)[-1]}(" in source:
+            score += 3
+        return score, int(stream is self.current)
+
+    def _tracebacks(self, line: Line) -> list[Stream]:
+        """Open tracebacks of the same writer; a line without a prefix fits any whose lines carry none of their own."""
+        streams = [s for s in self.open if s.kind == "traceback"]
+        if line.key:
+            return [s for s in streams if s.key == line.key]
+        return [s for s in streams if s.global_rank is None]
+
+    # -- other blocks -------------------------------------------------------------------------------------------
+
+    def _open_or_join(self, line: Line) -> None:
+        stream = self.current
+        kind = OPENERS[line.terminal]
+        if line.terminal == "WATCH" and not _is_error(line.text):
+            self.current = None
+            return
+        joins = stream is not None and JOINS.get(line.terminal) == stream.kind and not (line.terminal == "NCCLWARN" and stream.key != line.key)
+        if line.terminal == "WHAT" and stream is None:
+            stream = next((s for s in reversed(self.open) if s.kind == "terminate" and len(s.tokens) == 1), None)
+            joins = stream is not None
+        if stream is None or not joins:
+            stream = self._new(kind, line, self.table.rank_of(line.row))
+        self._add(stream, line, line.terminal)
+        stream.number = -1
+
+    def _native(self, line: Line) -> None:
+        found = NATIVE.match(line.text)
+        number = int(found.group(1)) if found else 0
+        fits = [s for s in self.open if s.kind in ("watchdog", "terminate", "native") and s.number == number - 1
+                and line.row - s.last <= FAR and s.key in ("", line.key, s.key if not line.key else "")]  # fmt: skip
+        stream = self.current if self.current in fits else fits[-1] if fits else None
+        if stream is None and self.current and self.current.kind in ("watchdog", "terminate", "native"):
+            stream = self.current
+        if stream is None:
+            stream = self._new("native", line, self.table.rank_of(line.row))
+        elif len(fits) > 1:
+            stream.evidence.add("frame order")
+        self._add(stream, line, "NATIVE")
+        stream.number = number
+
+    def _assert(self, line: Line) -> None:
+        """Folds a flood: one stream for one assertion until the next launch."""
+        name = line.text.partition("Assertion ")[2] or line.text
+        stream = self.asserts.get(name)
+        if stream is None or self._relaunched(stream.last, line.row):
+            stream = self.asserts[name] = Stream("asserts", line.key, None, None, ranked_by="none")
+            self.done.append(stream)
+        stream.total += 1
+        if stream.total <= MAX_FLOOD:
+            self._add(stream, line, "ASSERT")
+
+    def _relaunched(self, before: int, row: int) -> bool:
+        return bool(((self.starts > before) & (self.starts < row)).any())
+
+    # -- lines that only their neighbours explain ----------------------------------------------------------------
+
+    def _text(self, line: Line) -> None:
+        if not line.text.strip():
+            return
+        stream = self._addressee(line)
+        if stream is None:
+            self._alone(line)
+            return
+        if stream.kind != "traceback":
+            self._body(stream, line)
+        elif stream.phase in ("head", "frames"):
+            self._in_frames(stream, line)
+        elif stream.phase == "raised":
+            self._message(stream, line)
+        else:
+            self.current = None
+
+    def _addressee(self, line: Line) -> Stream | None:
+        if line.headed:
+            same = [s for s in self._tracebacks(line) if s.key == line.key and line.row - s.last <= FAR]
+            ready = [s for s in same if s.phase == "frames" and s.tokens[-1][0] in ("FRAME", "SOURCE")]
+            raised = [s for s in same if s.phase == "raised" and line.global_rank is not None]
+            fits = bool(ready) and (line.text[:1].isspace() or is_exception(line.text, line.kind))
+            if not fits and not raised:
+                self.current = None
+                return None
+            return ready[-1] if fits else raised[-1]
+        if (line.kind in BOUND_KINDS and not line.text[:1].isspace()) or SHELL_END.match(line.text):
+            self.current = None
+            return None
+        if self.current is None and is_exception(line.text, line.kind):
+            waiting = [s for s in self._tracebacks(line) if s.phase == "frames" and line.row - s.last <= FAR]
+            return self._by_path(waiting)
+        return self.current
+
+    def _by_path(self, waiting: list[Stream]) -> Stream | None:
+        return max(waiting, key=lambda s: (len(s.frames), -s.last), default=None)
+
+    def _in_frames(self, stream: Stream, line: Line) -> None:
+        if line.text[:1].isspace() or line.text.startswith("^"):
+            if stream.tokens[-1][0] in ("FRAME", "SOURCE"):
+                self._add(stream, line, "SOURCE")
+        elif is_exception(line.text, line.kind):
+            waiting = [s for s in self._tracebacks(line) if s.phase == "frames" and line.row - s.last <= FAR]
+            if len(waiting) > 1:
+                stream = self._raiser(waiting, stream)
+            self._add(stream, line, "EXC")
+            stream.phase, stream.more = "raised", 0
+
+    def _raiser(self, waiting: list[Stream], stream: Stream) -> Stream:
+        """Which of several open tracebacks an exception line ends: the one whose path another one ended at."""
+        longer = {p[: len(s.frames)] for s in waiting for p in self.paths if len(p) > len(s.frames)}
+        ended = [s for s in waiting if tuple(s.frames) not in longer]
+        chosen = stream if stream in ended or not ended else ended[0]
+        chosen.evidence.add("frame order" if len(ended) == 1 else "adjacency")
+        return chosen
+
+    def _message(self, stream: Stream, line: Line) -> None:
+        stream.more += 1
+        if stream.more > MAX_MESSAGE or self._gap(stream.last, line.row) > 2:
+            self.current = None
+            return
+        self._add(stream, line, "MORE")
+
+    def _body(self, stream: Stream, line: Line) -> None:
+        if stream.kind == "pyspy" and PYSPY_FRAME.match(line.text):
+            self._add(stream, line, "PYFRAME")
+        elif stream.kind == "terminate" and line.terminal == "ABORT":
+            self._add(stream, line, "ABORT")
+        elif stream.kind in ("asserts", "nccl", "advice"):
+            self.current = None
+            self._alone(line)
+        elif stream.kind == "argparse" and stream.tokens[-1][0] == "USAGEERR":
+            self.current = None
+        else:
+            stream.more += 1
+            limit = MAX_USAGE if stream.kind == "argparse" else MAX_MESSAGE
+            if stream.more <= limit and self._gap(stream.last, line.row) <= 2:
+                self._add(stream, line, "MORE")
+            else:
+                self.current = None
+
+    def _alone(self, line: Line) -> None:
+        """An exception line without a traceback: still the only witness of a death."""
+        found = EXCEPTION.match(line.text)
+        if line.kind == "exception" and not line.headed and found and not found.group(1).endswith("Warning"):
+            stream = self._new("traceback", line, None)
+            self._add(stream, line, "EXC")
+            stream.phase = "raised"
+
+    def _gap(self, before: int, row: int) -> int:
+        """Lines that are missing between two rows of one source (blank lines are no rows)."""
+        if int(self.table.source[before]) != int(self.table.source[row]):
+            return 1 << 30
+        return int(self.table.line[row]) - int(self.table.line[before]) - (row - before)
+
+
+FAR = 400
+"""Rows after which an unfinished block is not continued any more."""
+
+
+SHELL_END = re.compile(r"\S+: line \d+: +\d+ |Killed$|Terminated$|\[\d+\]\+? +(?:Exit|Done|Killed)")
+
+
+def _is_error(text: str) -> bool:
+    """Whether a glog line has severity E or F; warnings and notes of the same file are no reports."""
+    found = WATCHDOG.match(text)
+    return found is not None and found.group(2) in "EF"
+
+
+def _announces(text: str) -> bool:
+    lowered = text.lower()
+    return any(word in lowered for word in ("exception", "error", "fail", "traceback", "crash"))
+
+
+def streams(table: EventTable) -> Iterable[Stream]:
+    """The streams of a table, in the order of their first rows."""
+    return Stitcher(table).run()

@@ -1,0 +1,48 @@
+"""Multi-line blocks: finds them in a table, parses each with blocks.lark, and builds schema/block.py values."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+from lark import Lark, Tree
+from lark.exceptions import LarkError
+
+from forensics.engine.table import EventTable
+from forensics.grammar.block_build import build
+from forensics.grammar.block_lexer import BlockLexer
+from forensics.grammar.block_stitch import Stream, streams
+from forensics.schema.block import Block
+
+
+@cache
+def _parser() -> Lark:
+    text = (Path(__file__).parent / "blocks.lark").read_text(encoding="utf-8")
+    return Lark(text, parser="lalr", lexer=BlockLexer, maybe_placeholders=False)
+
+
+def find_blocks(table: EventTable) -> tuple[Block, ...]:
+    """All blocks of a table, in the order of their first rows.
+
+    Only rows of telling kinds and the headerless rows below them are read. A line that its block's grammar refuses
+    ends the block there; nothing raises.
+    """
+    found: list[Block] = []
+    for stream in streams(table):
+        tree = _parse(stream)
+        if tree is not None:
+            found += build(stream, tree)
+    return tuple(sorted(found, key=lambda b: b.rows[0]))
+
+
+def _parse(stream: Stream) -> Tree[object] | None:
+    """The longest prefix of the stream that the grammar takes."""
+    tokens = stream.tokens
+    while tokens:
+        try:
+            return _parser().parse(tokens)  # type: ignore[arg-type]
+        except LarkError as error:
+            row = getattr(error, "line", -1)
+            cut = next((i for i, (_, at, _) in enumerate(tokens) if at == row), 0)
+            tokens = tokens[:cut]
+    return None
