@@ -1,0 +1,347 @@
+"""The part of replay that runs where the GPUs are: one file, standard library only, Python 3.8 or newer.
+
+It reads one JSON object a line on standard input and answers one a line on standard output. It starts at most one
+server at a time, in a session of its own, with a mark in its environment by which the whole tree can be found again.
+The server lives on a lease: when the input ends, or no line comes for `lease` seconds, the tree is ended. Nothing that
+the agent did not start is ever touched.
+"""
+
+from __future__ import annotations
+
+import base64
+import http.client
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from typing import Any
+
+MARK = "FORENSICS_REPLAY_ID"
+READ_MAX = 1 << 20
+
+
+class Server:
+    """The one server that this agent started."""
+
+    def __init__(self, request: dict[str, Any]) -> None:
+        self.mark = str(request["mark"])
+        self.cidfile = request.get("cidfile")
+        self.container_client = request.get("container_client")
+        self.stopped = False
+        env = dict(os.environ)
+        for key, value in (request.get("env") or {}).items():
+            if value is None:
+                env.pop(key, None)
+            else:
+                env[key] = str(value)
+        env[MARK] = self.mark
+        self.log = request["log"]
+        os.makedirs(os.path.dirname(self.log) or ".", exist_ok=True)
+        out = open(self.log, "ab", buffering=0)  # noqa: SIM115
+        try:
+            self.process = subprocess.Popen(
+                request["argv"],
+                cwd=request.get("cwd") or None,
+                env=env,
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        finally:
+            out.close()
+
+    def alive(self) -> bool:
+        return self.process.poll() is None or bool(marked(self.mark))
+
+    def stop(self, grace: float) -> None:
+        """End the tree: container first, then SIGTERM, then SIGKILL until nothing with the mark is left."""
+        if self.stopped:
+            return
+        self.stop_container()
+        self.signal_all(signal.SIGTERM)
+        deadline = time.monotonic() + grace
+        while time.monotonic() < deadline and self.alive():
+            time.sleep(0.1)
+        for _ in range(100):
+            if not self.alive():
+                break
+            self.signal_all(signal.SIGKILL)
+            time.sleep(0.1)
+        try:
+            self.process.wait(5)
+        except subprocess.TimeoutExpired:
+            pass
+        self.stopped = True
+
+    def signal_all(self, number: int) -> None:
+        try:
+            if self.process.poll() is None:
+                os.killpg(self.process.pid, number)
+        except (OSError, ProcessLookupError):
+            pass
+        for pid in marked(self.mark):
+            try:
+                os.kill(pid, number)
+            except OSError:
+                pass
+
+    def stop_container(self) -> None:
+        if not self.cidfile or not self.container_client:
+            return
+        try:
+            with open(self.cidfile) as file:
+                container = file.read().strip()
+        except OSError:
+            return
+        if container:
+            try:
+                subprocess.run(
+                    [self.container_client, "stop", "-t", "10", container],
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.DEVNULL,
+                    stderr=subprocess.DEVNULL,
+                    timeout=60,
+                )
+            except (OSError, subprocess.SubprocessError):
+                pass
+
+
+def marked(mark: str) -> list[int]:
+    """Process ids (not our own) whose environment holds our mark; zombies do not count."""
+    needle = (MARK + "=" + mark).encode() + b"\0"
+    found: list[int] = []
+    try:
+        names = os.listdir("/proc")
+    except OSError:
+        return found
+    for name in names:
+        if not name.isdigit() or int(name) == os.getpid():
+            continue
+        try:
+            with open("/proc/%s/environ" % name, "rb") as file:
+                if needle not in file.read() + b"\0":
+                    continue
+            with open("/proc/%s/stat" % name) as file:
+                if file.read().rpartition(")")[2].split()[0] in ("Z", "X"):
+                    continue
+        except (OSError, IndexError):
+            continue
+        found.append(int(name))
+    return sorted(found)
+
+
+class Agent:
+    """Answers requests one after the other; long ones run in threads of their own request."""
+
+    def __init__(self, lease: float) -> None:
+        self.lease = lease
+        self.server: Server | None = None
+        self.last = time.monotonic()
+
+    def answer(self, request: dict[str, Any]) -> dict[str, Any]:
+        self.last = time.monotonic()
+        name = request.get("op", "")
+        method = getattr(self, "op_" + name, None) if name.isidentifier() else None
+        if method is None:
+            return {"ok": False, "error": "unknown request %r" % name}
+        try:
+            result = method(request)
+            result.setdefault("ok", True)
+            return result
+        except Exception as error:
+            return {"ok": False, "error": "%s: %s" % (type(error).__name__, error)}
+
+    def op_hello(self, request: dict[str, Any]) -> dict[str, Any]:
+        if request.get("lease"):
+            self.lease = float(request["lease"])
+        return {"python": sys.version.split()[0], "pid": os.getpid(), "host": socket.gethostname(), "cwd": os.getcwd()}
+
+    def op_beat(self, request: dict[str, Any]) -> dict[str, Any]:
+        return {}
+
+    def op_ask(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Run a short program (the server's own Python with a script of ours) and give its output."""
+        env = dict(os.environ)
+        env.update({k: str(v) for k, v in (request.get("env") or {}).items() if v is not None})
+        done = subprocess.run(
+            request["argv"],
+            input=(request.get("input") or "").encode(),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=env,
+            cwd=request.get("cwd") or None,
+            timeout=float(request.get("timeout", 120)),
+        )
+        return {
+            "code": done.returncode,
+            "out": done.stdout[-READ_MAX:].decode("utf-8", "replace"),
+            "err": done.stderr[-20000:].decode("utf-8", "replace"),
+        }
+
+    def op_which(self, request: dict[str, Any]) -> dict[str, Any]:
+        return {"path": shutil.which(request["name"])}
+
+    def op_exists(self, request: dict[str, Any]) -> dict[str, Any]:
+        return {"exists": os.path.exists(os.path.expanduser(request["path"]))}
+
+    def op_free(self, request: dict[str, Any]) -> dict[str, Any]:
+        folder = request["path"]
+        os.makedirs(folder, exist_ok=True)
+        return {"bytes": shutil.disk_usage(folder).free}
+
+    def op_port(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Whether nobody listens on the port, tried as the server would: by binding it."""
+        with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as sock:
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                sock.bind((request.get("host") or "0.0.0.0", int(request["port"])))
+            except OSError as error:
+                return {"free": False, "why": error.strerror or str(error)}
+        return {"free": True}
+
+    def op_marked(self, request: dict[str, Any]) -> dict[str, Any]:
+        return {"pids": marked(request["mark"])}
+
+    def op_start(self, request: dict[str, Any]) -> dict[str, Any]:
+        if self.server is not None and self.server.alive():
+            return {"ok": False, "error": "a server of this replay is already running"}
+        self.server = Server(request)
+        return {"pid": self.server.process.pid}
+
+    def op_read(self, request: dict[str, Any]) -> dict[str, Any]:
+        """New bytes of the server's log from `offset` on, and whether it still runs."""
+        server = self.server
+        log = request.get("log") or (server.log if server else None)
+        data = b""
+        if log and os.path.exists(log):
+            with open(log, "rb") as file:
+                file.seek(int(request.get("offset", 0)))
+                data = file.read(min(int(request.get("max", READ_MAX)), READ_MAX))
+        code = server.process.poll() if server else None
+        return {"data": base64.b64encode(data).decode(), "alive": bool(server and server.alive()), "code": code}
+
+    def op_stop(self, request: dict[str, Any]) -> dict[str, Any]:
+        if self.server is not None:
+            self.server.stop(float(request.get("grace", 10)))
+        return {"left": marked(self.server.mark) if self.server else []}
+
+    def op_kill_marked(self, request: dict[str, Any]) -> dict[str, Any]:
+        """End what an earlier replay left behind: only processes that carry exactly this mark."""
+        for number in (signal.SIGTERM, signal.SIGKILL):
+            for pid in marked(request["mark"]):
+                try:
+                    os.kill(pid, number)
+                except OSError:
+                    pass
+            deadline = time.monotonic() + (10 if number == signal.SIGTERM else 5)
+            while time.monotonic() < deadline and marked(request["mark"]):
+                time.sleep(0.1)
+        return {"left": marked(request["mark"])}
+
+    def op_http(self, request: dict[str, Any]) -> dict[str, Any]:
+        return fetch(request)
+
+    def op_load(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Many requests at a fixed concurrency; stops early when the server dies. Results keep the order."""
+        todo = list(enumerate(request["requests"]))
+        results: list[dict[str, Any] | None] = [None] * len(todo)
+        lock = threading.Lock()
+        until = time.monotonic() + float(request.get("seconds", 600))
+
+        def work() -> None:
+            while time.monotonic() < until and self.server is not None and self.server.process.poll() is None:
+                with lock:
+                    if not todo:
+                        return
+                    number, one = todo.pop(0)
+                one = dict(one, port=request["port"], host=request.get("host"))
+                results[number] = fetch(one)
+
+        threads = [threading.Thread(target=work) for _ in range(max(1, int(request.get("concurrency", 1))))]
+        for thread in threads:
+            thread.daemon = True
+            thread.start()
+        while any(thread.is_alive() for thread in threads):
+            self.last = time.monotonic()
+            time.sleep(0.05)
+        return {"results": results}
+
+
+def fetch(request: dict[str, Any]) -> dict[str, Any]:
+    """One HTTP request to the server on this host."""
+    host = request.get("host") or "127.0.0.1"
+    if host in ("0.0.0.0", "::"):
+        host = "127.0.0.1"
+    began = time.monotonic()
+    connection = http.client.HTTPConnection(host, int(request["port"]), timeout=float(request.get("timeout", 60)))
+    try:
+        body = request.get("body")
+        data = json.dumps(body).encode() if body is not None else None
+        headers = {"Content-Type": "application/json"}
+        headers.update(request.get("headers") or {})
+        connection.request(request.get("method", "GET"), request["path"], data, headers)
+        reply = connection.getresponse()
+        text = reply.read(READ_MAX).decode("utf-8", "replace")
+        return {"status": reply.status, "text": text, "seconds": time.monotonic() - began}
+    except (OSError, http.client.HTTPException) as error:
+        return {"status": 0, "text": "%s: %s" % (type(error).__name__, error), "seconds": time.monotonic() - began}
+    finally:
+        connection.close()
+
+
+def serve(lease: float) -> None:
+    """Answer until the input ends or the lease runs out; then end the server, whatever happens."""
+    agent = Agent(lease)
+    inbox: list[bytes] = []
+    arrived = threading.Condition()
+
+    def read() -> None:
+        while True:
+            line = sys.stdin.buffer.readline()
+            with arrived:
+                agent.last = time.monotonic()
+                inbox.append(line)
+                arrived.notify()
+            if not line:
+                return
+
+    reader = threading.Thread(target=read)
+    reader.daemon = True
+    reader.start()
+    for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
+        signal.signal(number, lambda *_: sys.exit(0))
+    try:
+        while True:
+            with arrived:
+                while not inbox:
+                    if time.monotonic() - agent.last > agent.lease:
+                        return
+                    arrived.wait(1.0)
+                line = inbox.pop(0)
+            if not line:
+                return
+            try:
+                request = json.loads(line.decode("utf-8"))
+            except ValueError:
+                request = {}
+            reply = agent.answer(request)
+            reply["id"] = request.get("id")
+            sys.stdout.write(json.dumps(reply) + "\n")
+            sys.stdout.flush()
+    except (BrokenPipeError, SystemExit):
+        return
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
+        if agent.server is not None:
+            agent.server.stop(10.0)
+
+
+if __name__ == "__main__":
+    serve(float(sys.argv[1]) if len(sys.argv) > 1 else 60.0)
