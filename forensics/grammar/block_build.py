@@ -105,8 +105,9 @@ def _order(sections: list[Section]) -> tuple[Raised, ...]:
 
 def _raised(section: Section, link: str) -> Raised:
     text = "\n".join(section.lines).partition(SOLUTIONS)[0].rstrip()[:MAX_TEXT]
-    found = EXCEPTION.match(text)
-    name, message = (found.group(1), found.group(2) or "") if found else ("", text)
+    first, newline, rest = text.partition("\n")
+    found = EXCEPTION.match(first)
+    name, message = (found.group(1), (found.group(2) or "") + newline + rest) if found else ("", text)
     return Raised(section.row, name, message, tuple(section.frames), link)
 
 

@@ -7,10 +7,10 @@ import re
 import numpy as np
 import numpy.typing as npt
 
-from forensics.engine.table import HEADED, EventTable
+from forensics.engine.table import HEADED, STAMPED, EventTable
 from forensics.grammar.block_lexer import SEED_KINDS, SEEDS
 
-FOLLOW = 400
+FOLLOW = 1500
 """Most headerless rows that one seed may draw in (a longer exception message is cut)."""
 FOLLOW_HEADED = 6
 OPAQUE = ("request-dump", "server-args", "command", "access", "decode-batch", "prefill-batch", "progress", "router")
@@ -50,17 +50,11 @@ def _union(starts: npt.NDArray[np.int64], ends: npt.NDArray[np.int64], size: int
 
 
 def writer(table: EventTable, row: int) -> tuple[str, int | None]:
-    """Who wrote a row, as far as its own prefix tells: a key (empty: no prefix) and torch's global rank.
-
-    A rank header, a `[rankN]:` prefix or the label of a wrapper (`(Actor pid=7)`, `worker-1  |`) make a key; a
-    wrapper's time does not.
-    """
+    """Who wrote a row, as far as its prefix tells: the label of a wrapper (`(Actor pid=7)`, `worker-1  |`; empty where
+    there is none) and torch's global rank of a `[rankN]:` prefix."""
     raw = table.raw(row)[:400]
-    found = _GLOBAL_RANK.search(raw[: 120])
-    if found and not int(table.flags[row]) & 1:
-        return f"rank{found.group(1).decode()}", int(found.group(1))
     column = table.column(row) - 1
     label = _LABEL.search(raw.decode("utf-8", "replace")[:column]) if column > 0 else None
     name = (label.group(1) or label.group(2)) if label else ""
-    rank = table.rank_of(row)
-    return (f"{name}/{rank}" if rank else name), None
+    found = _GLOBAL_RANK.search(raw[:120])
+    return name, int(found.group(1)) if found and not int(table.flags[row]) & STAMPED else None

@@ -42,6 +42,7 @@ class Stream:
     """One block in the making. `phase` (tracebacks): head, frames, raised, linked. `frames` are (file, function)."""
 
     kind: str
+    label: str = ""
     key: str = ""
     rank: Rank | None = None
     global_rank: int | None = None
@@ -62,13 +63,15 @@ class Stream:
 
 @dataclass(slots=True)
 class Line:
-    """One row as the stitcher sees it: terminal, text without prefix and margin, writer key."""
+    """One row as the stitcher sees it: terminal, text without prefix and margin, label of the wrapper, and the key that
+    its own header gives (empty for a continuation line)."""
 
     row: int
     terminal: str
     text: str
     kind: str
     headed: bool
+    label: str
     key: str
     global_rank: int | None
 
@@ -99,7 +102,7 @@ class Stitcher:
     def _line(self, row: int) -> Line:
         text, kind = self.table.text(row), self.table.kind(row)
         headed = bool(int(self.table.flags[row]) & HEADED)
-        key, global_rank = writer(self.table, row)
+        label, global_rank = writer(self.table, row)
         prefix = GLOBAL_RANK.match(text)
         if prefix:
             text, headed = text[prefix.end() :], True
@@ -107,7 +110,8 @@ class Stitcher:
         if terminal == "TEXT" and text.lstrip().startswith("|"):
             text = without_margin(text)
             terminal = classify(text, kind)
-        return Line(row, terminal, text, kind, headed, key, global_rank)
+        key = "" if not headed else f"rank{global_rank}" if global_rank is not None else str(self.table.rank_of(row))
+        return Line(row, terminal, text, kind, headed, label, key, global_rank)
 
     def feed(self, line: Line) -> None:
         """One more row."""
@@ -135,7 +139,7 @@ class Stitcher:
         self.current = stream
 
     def _new(self, kind: str, line: Line, rank: Rank | None) -> Stream:
-        stream = Stream(kind, line.key, rank, line.global_rank)
+        stream = Stream(kind, line.label, line.key, rank, line.global_rank)
         if rank is None:
             stream.ranked_by = "none"
         self.open.append(stream)
@@ -147,8 +151,8 @@ class Stitcher:
     # -- tracebacks ---------------------------------------------------------------------------------------------
 
     def _head(self, line: Line) -> None:
-        linked = [s for s in self._tracebacks(line) if s.phase == "linked"]
-        if linked and (not line.headed or line.key):
+        linked = [s for s in self._tracebacks(line) if s.phase == "linked" and line.row - s.last <= FAR]
+        if linked:
             stream = self.current if self.current in linked else linked[-1]
         elif line.terminal == "HEAD" and self._quoted(line):
             stream = self.current
@@ -211,8 +215,6 @@ class Stitcher:
     def _best(self, line: Line, path: tuple[str, str]) -> Stream | None:
         """The open traceback that a frame continues, by the evidence of the module's docstring."""
         ready = [s for s in self._tracebacks(line) if s.phase in ("head", "frames") and line.row - s.last <= FAR]
-        if line.headed and not line.key:
-            ready = [s for s in ready if s is self.current]
         if len(ready) <= 1:
             return ready[0] if ready else None
         scored = [(self._score(s, path), i, s) for i, s in enumerate(ready)]
@@ -234,8 +236,8 @@ class Stitcher:
 
     def _tracebacks(self, line: Line) -> list[Stream]:
         """Open tracebacks of the same writer; a line without a prefix fits any whose lines carry none of their own."""
-        streams = [s for s in self.open if s.kind == "traceback"]
-        if line.key:
+        streams = [s for s in self.open if s.kind == "traceback" and s.label == line.label]
+        if line.headed:
             return [s for s in streams if s.key == line.key]
         return [s for s in streams if s.global_rank is None]
 
@@ -260,7 +262,7 @@ class Stitcher:
         found = NATIVE.match(line.text)
         number = int(found.group(1)) if found else 0
         fits = [s for s in self.open if s.kind in ("watchdog", "terminate", "native") and s.number == number - 1
-                and line.row - s.last <= FAR and s.key in ("", line.key, s.key if not line.key else "")]  # fmt: skip
+                and line.row - s.last <= FAR and s.label == line.label]  # fmt: skip
         stream = self.current if self.current in fits else fits[-1] if fits else None
         if stream is None and self.current and self.current.kind in ("watchdog", "terminate", "native"):
             stream = self.current
@@ -276,7 +278,7 @@ class Stitcher:
         name = line.text.partition("Assertion ")[2] or line.text
         stream = self.asserts.get(name)
         if stream is None or self._relaunched(stream.last, line.row):
-            stream = self.asserts[name] = Stream("asserts", line.key, None, None, ranked_by="none")
+            stream = self.asserts[name] = Stream("asserts", line.label, ranked_by="none")
             self.done.append(stream)
         stream.total += 1
         if stream.total <= MAX_FLOOD:
@@ -305,7 +307,7 @@ class Stitcher:
 
     def _addressee(self, line: Line) -> Stream | None:
         if line.headed:
-            same = [s for s in self._tracebacks(line) if s.key == line.key and line.row - s.last <= FAR]
+            same = [s for s in self._tracebacks(line) if line.row - s.last <= FAR]
             ready = [s for s in same if s.phase == "frames" and s.tokens[-1][0] in ("FRAME", "SOURCE")]
             raised = [s for s in same if s.phase == "raised" and line.global_rank is not None]
             fits = bool(ready) and (line.text[:1].isspace() or is_exception(line.text, line.kind))
