@@ -137,12 +137,14 @@ def marked(mark: str) -> list[int]:
 
 
 class Agent:
-    """Answers requests one after the other; long ones run in threads of their own request."""
+    """Answers requests one after the other; a load runs in threads of its own."""
 
     def __init__(self, lease: float) -> None:
         self.lease = lease
         self.server: Server | None = None
+        self.load: Load | None = None
         self.last = time.monotonic()
+        self.gone = False
 
     def answer(self, request: dict[str, Any]) -> dict[str, Any]:
         self.last = time.monotonic()
@@ -151,7 +153,7 @@ class Agent:
         if method is None:
             return {"ok": False, "error": "unknown request %r" % name}
         try:
-            result = method(request)
+            result: dict[str, Any] = method(request)
             result.setdefault("ok", True)
             return result
         except Exception as error:
@@ -248,29 +250,51 @@ class Agent:
         return fetch(request)
 
     def op_load(self, request: dict[str, Any]) -> dict[str, Any]:
-        """Many requests at a fixed concurrency; stops early when the server dies. Results keep the order."""
-        todo = list(enumerate(request["requests"]))
-        results: list[dict[str, Any] | None] = [None] * len(todo)
-        lock = threading.Lock()
-        until = time.monotonic() + float(request.get("seconds", 600))
+        """Begin many requests at a fixed concurrency; `op_load_poll` tells how far they got."""
+        self.load = Load(self, request)
+        return {}
 
-        def work() -> None:
-            while time.monotonic() < until and self.server is not None and self.server.process.poll() is None:
-                with lock:
-                    if not todo:
-                        return
-                    number, one = todo.pop(0)
-                one = dict(one, port=request["port"], host=request.get("host"))
-                results[number] = fetch(one)
+    def op_load_poll(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Whether the load ended, how many requests did, and all results once it has."""
+        load = self.load
+        if load is None:
+            return {"ok": False, "error": "no load was begun"}
+        ended = load.ended()
+        return {"ended": ended, "done": load.done(), "results": load.results if ended else None}
 
-        threads = [threading.Thread(target=work) for _ in range(max(1, int(request.get("concurrency", 1))))]
-        for thread in threads:
+
+class Load:
+    """Requests at a fixed concurrency; stops early when the server dies or the controller is gone."""
+
+    def __init__(self, agent: Agent, request: dict[str, Any]) -> None:
+        self.agent = agent
+        self.todo = list(enumerate(request["requests"]))
+        self.results: list[dict[str, Any] | None] = [None] * len(self.todo)
+        self.port = request["port"]
+        self.host = request.get("host")
+        self.until = time.monotonic() + float(request.get("seconds", 600))
+        self.lock = threading.Lock()
+        self.threads = [threading.Thread(target=self.work) for _ in range(max(1, int(request.get("concurrency", 1))))]
+        for thread in self.threads:
             thread.daemon = True
             thread.start()
-        while any(thread.is_alive() for thread in threads):
-            self.last = time.monotonic()
-            time.sleep(0.05)
-        return {"results": results}
+
+    def work(self) -> None:
+        while not self.agent.gone and time.monotonic() < self.until:
+            server = self.agent.server
+            if server is None or server.process.poll() is not None:
+                return
+            with self.lock:
+                if not self.todo:
+                    return
+                number, one = self.todo.pop(0)
+            self.results[number] = fetch(dict(one, port=self.port, host=self.host))
+
+    def ended(self) -> bool:
+        return not any(thread.is_alive() for thread in self.threads)
+
+    def done(self) -> int:
+        return sum(result is not None for result in self.results)
 
 
 def fetch(request: dict[str, Any]) -> dict[str, Any]:
@@ -309,6 +333,7 @@ def serve(lease: float) -> None:
                 inbox.append(line)
                 arrived.notify()
             if not line:
+                agent.gone = True
                 return
 
     reader = threading.Thread(target=read)

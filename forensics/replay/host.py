@@ -1,0 +1,142 @@
+"""Where the server runs: this machine or one behind OpenSSH. Both speak to the same agent."""
+
+from __future__ import annotations
+
+import base64
+import json
+import shlex
+import subprocess
+import sys
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from forensics.errors import ReplayError
+
+LEASE_S = 60.0
+"""Seconds without a word from here after which the agent ends the server by itself."""
+_BEAT_S = 15.0
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """`host`: `local`, or what OpenSSH is to connect to; `port` only where the URL names one."""
+
+    host: str
+    user: str | None = None
+    port: int | None = None
+
+    @classmethod
+    def parse(cls, text: str) -> Address:
+        """`local` or `ssh://[user@]host[:port]`. Raises ReplayError for anything else."""
+        if text == "local":
+            return cls("local")
+        parts = urlsplit(text)
+        try:
+            port = parts.port
+        except ValueError:
+            port = -1
+        if parts.scheme != "ssh" or not parts.hostname or parts.path.strip("/") or port == -1:
+            raise ReplayError(f"--host {text}: not a host", hint="write local or ssh://user@host[:port]")
+        if parts.hostname.startswith("-") or (parts.username or "").startswith("-"):
+            raise ReplayError(f"--host {text}: a name must not start with a dash", hint="write ssh://user@host")
+        return cls(parts.hostname, parts.username, port)
+
+    def __str__(self) -> str:
+        user = f"{self.user}@" if self.user else ""
+        port = f":{self.port}" if self.port else ""
+        return "local" if self.host == "local" else f"ssh://{user}{self.host}{port}"
+
+
+class Host:
+    """A started agent. Use as a context manager: leaving it ends the server and the agent."""
+
+    def __init__(self, address: Address, ssh_options: tuple[str, ...] = ()) -> None:
+        self.address = address
+        self.process = subprocess.Popen(
+            self._command(ssh_options),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            # Ctrl-C goes to the controller alone, which then ends the server in order
+            start_new_session=True,
+        )
+        self._lock = threading.Lock()
+        self._number = 0
+        self._closed = threading.Event()
+        self.about = self.ask("hello", lease=LEASE_S)
+        self._beat = threading.Thread(target=self._beats, daemon=True)
+        self._beat.start()
+
+    def _command(self, ssh_options: tuple[str, ...]) -> list[str]:
+        source = Path(__file__).with_name("agent.py").read_bytes()
+        if self.address.host == "local":
+            return [sys.executable, "-u", str(Path(__file__).with_name("agent.py")), str(LEASE_S)]
+        # The agent travels inside the command, so that nothing has to be installed or left behind there.
+        code = base64.b64encode(source).decode()
+        run = f"exec(compile(base64.b64decode('{code}'),'agent.py','exec'))"
+        loader = f"import base64,sys;sys.argv=['agent','{LEASE_S}'];{run}"
+        target = f"{self.address.user}@{self.address.host}" if self.address.user else self.address.host
+        port = ["-p", str(self.address.port)] if self.address.port else []
+        alive = ["-o", "BatchMode=yes", "-o", "ServerAliveInterval=10", "-o", "ServerAliveCountMax=3"]
+        return ["ssh", "-T", *alive, *ssh_options, *port, "--", target, f"python3 -u -c {shlex.quote(loader)}"]
+
+    def ask(self, op: str, **request: Any) -> dict[str, Any]:
+        """One request and its answer. Raises ReplayError when the agent refuses or the connection is lost."""
+        with self._lock:
+            self._number += 1
+            line = json.dumps({"id": self._number, "op": op, **request}) + "\n"
+            stdin, stdout = self.process.stdin, self.process.stdout
+            assert stdin is not None and stdout is not None
+            try:
+                stdin.write(line.encode())
+                stdin.flush()
+                answer = stdout.readline()
+            except (OSError, ValueError):
+                answer = b""
+        if not answer:
+            raise ReplayError(
+                f"the connection to {self.address} was lost",
+                hint=f"the server ends by itself within {LEASE_S:.0f} s; check `ssh` by hand, then try again",
+            )
+        reply: dict[str, Any] = json.loads(answer)
+        if not reply.get("ok"):
+            raise ReplayError(f"{self.address}: {reply.get('error', 'refused')}")
+        return reply
+
+    def read_log(self, log: str, offset: int) -> tuple[bytes, bool, int | None]:
+        """New bytes of a log there from `offset` on, whether the server still runs, and its exit code."""
+        reply = self.ask("read", log=log, offset=offset)
+        return base64.b64decode(reply["data"]), bool(reply["alive"]), reply["code"]
+
+    def _beats(self) -> None:
+        while not self._closed.wait(_BEAT_S):
+            try:
+                self.ask("beat")
+            except ReplayError:
+                return
+
+    def close(self) -> None:
+        """End the server (if one runs) and the agent. Safe to call twice."""
+        if self._closed.is_set():
+            return
+        self._closed.set()
+        try:
+            self.ask("stop", grace=10)
+        except ReplayError:
+            pass
+        finally:
+            if self.process.stdin:
+                self.process.stdin.close()
+            try:
+                self.process.wait(30)
+            except subprocess.TimeoutExpired:
+                self.process.kill()
+                self.process.wait()
+
+    def __enter__(self) -> Host:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()

@@ -1,0 +1,83 @@
+"""The log of a running server, read while it grows by the same engine that reads finished ones."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from forensics.errors import InputError
+from forensics.schema.launch import STAGES
+from forensics.schema.options import Options
+from forensics.schema.report import LaunchInfo, Report
+
+_EVERY_S = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """`stage` reached, `ready`, ranks that reached it out of those expected, and the load's progress as text."""
+
+    stage: str
+    ready: bool
+    ranks: tuple[int, int]
+    progress: str
+    failed: bool
+    launch: LaunchInfo | None
+
+    def line(self) -> str:
+        """One line for people."""
+        ranks = f", {self.ranks[0]} of {self.ranks[1]} ranks" if self.ranks[1] > 1 else ""
+        more = f" ({self.progress})" if self.progress else ""
+        return f"{self.stage}{more}{ranks}"
+
+
+class LiveLog:
+    """Appends what arrives to a file and judges it at most once a second."""
+
+    def __init__(self, path: Path, options: Options) -> None:
+        self.path = path
+        self.options = options
+        self.size = 0
+        self.report: Report | None = None
+        self._judged = -1
+        self._next = 0.0
+        path.touch()
+
+    def add(self, data: bytes) -> None:
+        """Append bytes as they came."""
+        if data:
+            with self.path.open("ab") as file:
+                file.write(data)
+            self.size += len(data)
+
+    def state(self, *, now: bool = False) -> State:
+        """The current state; a new analysis only where bytes came and a second passed (or `now`)."""
+        if self.size > max(0, self._judged) and (now or time.monotonic() >= self._next):
+            self.report = self.analyze()
+            self._judged = self.size
+            self._next = time.monotonic() + _EVERY_S
+        return read_state(self.report)
+
+    def analyze(self) -> Report | None:
+        """The report over what has arrived; None while there is nothing to read."""
+        from forensics.analysis import analyze
+
+        try:
+            return analyze([str(self.path)], self.options)
+        except InputError:
+            return None
+
+
+def read_state(report: Report | None) -> State:
+    """What a report says about the last launch."""
+    if report is None or not report.launches:
+        return State("starting", False, (0, 0), "", False, None)
+    launch = report.launches[-1]
+    ranks = launch.ranks
+    level = STAGES.index(launch.reached) if launch.reached in STAGES else 0
+    there = sum(1 for s in ranks.stages.values() if s in STAGES and STAGES.index(s) >= level)
+    failed = launch.first_failure is not None and launch.ended in ("crashed", "killed", "hung")
+    return State(
+        launch.reached, launch.reached == "serving", (there, len(ranks.expected)), launch.progress, failed, launch
+    )
