@@ -1,0 +1,45 @@
+"""What a condition came to, and Kleene's logic over it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from forensics.schema.span import Span
+
+MAX_WITNESSES = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """`value`: True, False or None (the log cannot tell). `witnesses` are the places it rests on, `why` says it in
+    words, `settle` names the command or datum that would decide an unknown. `parts` explain a compound; `text` is
+    the part of the condition that this outcome is about, in canonical form."""
+
+    value: bool | None
+    witnesses: tuple[Span, ...] = ()
+    why: str = ""
+    settle: str = ""
+    parts: tuple[Outcome, ...] = ()
+    text: str = ""
+
+
+def kleene_not(value: bool | None) -> bool | None:
+    return None if value is None else not value
+
+
+def kleene_and(values: Iterable[bool | None]) -> bool | None:
+    """True of nothing."""
+    held = list(values)
+    return False if False in held else None if None in held else True
+
+
+def kleene_or(values: Iterable[bool | None]) -> bool | None:
+    """False of nothing."""
+    held = list(values)
+    return True if True in held else None if None in held else False
+
+
+def some_of(spans: Iterable[Span]) -> tuple[Span, ...]:
+    """The first distinct witnesses."""
+    return tuple(dict.fromkeys(spans))[:MAX_WITNESSES]

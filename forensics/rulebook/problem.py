@@ -1,0 +1,69 @@
+"""What is wrong with a rule or a finding: place, code, remedy and, where it is safe, the edit that repairs it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from forensics.errors import ForensicsError
+from forensics.schema.span import Span
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """Replace `old` by `new` in one line (1-based) of the file; refused when the line no longer holds `old` there.
+    `column` is 1-based in code points. With `new=None` the whole line goes; `insert` puts a new line below instead."""
+
+    line: int
+    column: int = 1
+    old: str = ""
+    new: str | None = ""
+    insert: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """`severity` is error (the file is refused) or warning. `hint` is the proposed change in words."""
+
+    code: str
+    message: str
+    span: Span
+    hint: str = ""
+    excerpt: str = ""
+    severity: str = "error"
+    edit: Edit | None = None
+
+    def error(self, kind: type[ForensicsError]) -> ForensicsError:
+        """The same problem as an exception of the given class."""
+        return kind(self.message, span=self.span, hint=self.hint, code=self.code, excerpt=self.excerpt)
+
+    def render(self) -> str:
+        """Place, code, message, source line with caret, hint."""
+        return self.error(ForensicsError).render()
+
+
+def apply_edits(path: Path, problems: list[Problem]) -> int:
+    """Apply the edits of the problems of one file, last line first; returns how many were applied."""
+    lines = path.read_text(encoding="utf-8").split("\n")
+    edits = sorted({p.edit for p in problems if p.edit}, key=lambda e: (e.line, e.column), reverse=True)
+    done = sum(_apply(lines, edit) for edit in edits)
+    if done:
+        path.write_text("\n".join(lines), encoding="utf-8")
+    return done
+
+
+def _apply(lines: list[str], edit: Edit) -> bool:
+    index = edit.line - 1
+    if not 0 <= index < len(lines):
+        return False
+    if edit.insert is not None:
+        lines[index + 1 : index + 1] = edit.insert.split("\n")
+        return True
+    start = edit.column - 1
+    if lines[index][start : start + len(edit.old)] != edit.old:
+        return False
+    if edit.new is None:
+        del lines[index]
+    else:
+        lines[index] = lines[index][:start] + edit.new + lines[index][start + len(edit.old) :]
+    return True

@@ -1,0 +1,133 @@
+"""Rules made ready for matching: compiled patterns, and one prefilter over shapes for all of them together."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+
+import re2
+
+from forensics.engine.table import EventTable
+from forensics.rulebook.literals import digit_blind, required
+from forensics.rulebook.patterns import Pattern, compiled, new_set
+from forensics.schema.signal import Rule
+
+Rules = Mapping[str, Rule] | Iterable[Rule]
+_MASKED = re.compile(r"[.,]*\d[\d.,]*|\s+|[^\x20-\x7e]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """One rule, compiled. `blind`: the first line of a shape decides for all its lines, and nothing is captured."""
+
+    rule: Rule
+    patterns: tuple[Pattern, ...]
+    absent: tuple[Pattern, ...]
+    frames: Pattern | None
+    exception: Pattern | None
+    blind: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """All rules of a run. `literals` finds texts that patterns cannot do without; `owners[i]` are the rules that need
+    literal i, `always` the rules without one."""
+
+    ready: tuple[Ready, ...]
+    literals: re2.Set | None
+    owners: tuple[tuple[int, ...], ...]
+    always: tuple[int, ...]
+
+    def candidates(self, text: str) -> list[int]:
+        """Indexes of the rules that this text may satisfy."""
+        found = set(self.always)
+        if self.literals is not None:
+            for literal in self.literals.Match(text.lower()) or ():
+                found.update(self.owners[literal])
+        return sorted(found)
+
+
+@dataclass(frozen=True, slots=True)
+class ShapePlan:
+    """What the prefilter says about one shape. `open`: its lines differ in more than digits, so each is asked."""
+
+    rules: tuple[int, ...]
+    open: bool
+
+
+def program_of(rules: Rules) -> Program:
+    """The compiled program of these rules (the last few are kept)."""
+    return _program(tuple(rules.values() if isinstance(rules, Mapping) else rules))
+
+
+@lru_cache(maxsize=8)
+def _program(rules: tuple[Rule, ...]) -> Program:
+    ready = tuple(_ready(rule) for rule in rules)
+    needs: dict[str, list[int]] = {}
+    always: list[int] = []
+    for index, rule in enumerate(rules):
+        wanted = [required(p) for p in rule.patterns]
+        if any(w is None for w in wanted):
+            always.append(index)
+        for literal in {x for w in wanted if w for x in w}:
+            needs.setdefault(literal, []).append(index)
+    literals = new_set() if needs else None
+    for literal in needs:
+        literals.Add(re2.escape(literal))
+    if literals is not None:
+        literals.Compile()
+    return Program(ready, literals, tuple(map(tuple, needs.values())), tuple(always))
+
+
+def _ready(rule: Rule) -> Ready:
+    texts = rule.patterns + rule.absent
+    blind = not rule.captures and not rule.where and all(digit_blind(p) for p in texts)
+    return Ready(
+        rule,
+        tuple(map(compiled, rule.patterns)),
+        tuple(map(compiled, rule.absent)),
+        compiled(rule.frames) if rule.frames else None,
+        compiled(rule.exception) if rule.exception else None,
+        blind,
+    )
+
+
+class ShapePlans:
+    """Prefilter results of one table, made when a shape is first asked for."""
+
+    def __init__(self, program: Program, table: EventTable) -> None:
+        self.program = program
+        self.table = table
+        self._plans: dict[int, ShapePlan] = {}
+
+    def plan(self, shape_id: int) -> ShapePlan:
+        found = self._plans.get(shape_id)
+        if found is None:
+            found = self._plans[shape_id] = self._make(shape_id)
+        return found
+
+    def _make(self, shape_id: int) -> ShapePlan:
+        shape = self.table.shapes[shape_id]
+        text = self.table.text(shape.row)
+        is_open = shape.count > 1 and normal(text) != normal(shape.text)
+        asked = range(len(self.program.ready)) if is_open else self.program.candidates(text)
+        ready = self.program.ready
+        kept = tuple(i for i in asked if not ready[i].rule.kinds or shape.kind in ready[i].rule.kinds)
+        return ShapePlan(kept, is_open)
+
+
+def normal(text: str) -> str:
+    """Text without everything that a mask may have changed."""
+    return _MASKED.sub("0", text.lower())
+
+
+_LAST: list[ShapePlans] = []
+
+
+def plans_of(program: Program, table: EventTable) -> ShapePlans:
+    """The prefilter of this table, kept for the launches that follow in the same table."""
+    if not (_LAST and _LAST[0].program is program and _LAST[0].table is table):
+        _LAST[:] = [ShapePlans(program, table)]
+    return _LAST[0]
