@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 from forensics.schema.report import Report
+
+# Control, format and separator characters beyond ASCII: the same string to a JSON reader, inert on a terminal.
+_HIDDEN = re.compile("[\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]")
 
 # What `--max-bytes` gives up, least important first: (what it is called in `omitted`, path of keys).
 _LADDER = (
@@ -48,7 +52,8 @@ def render_error(message: str, **place: Any) -> str:
 
 
 def _dump(data: dict[str, Any]) -> str:
-    return json.dumps(data, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+    text = json.dumps(data, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+    return text if text.isascii() else _HIDDEN.sub(lambda m: f"\\u{ord(m.group()):04x}", text)
 
 
 def _drop(data: dict[str, Any], step: str) -> int:

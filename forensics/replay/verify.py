@@ -70,7 +70,7 @@ def judge(before: Failing | None, fixed: Outcome, control: Outcome | None) -> Ju
             return Judgement(
                 "not-reproduced", "the unchanged command did not fail here, so nothing is proved about the fix"
             )
-        if control.end == "died" or not control.passed and control.end == "answered":
+        if control.end == "died" or (not control.passed and control.end == "answered"):
             before = failing_of(control.report) or before
         else:
             return Judgement("inconclusive", f"the control run did not come to an end: {control.why}")
