@@ -1,0 +1,74 @@
+"""Which failure came first, and what the others are to it.
+
+Order: causal role, then time; never loudness or count. A victim's sentence (it waited, or lost a peer) counts only
+where nothing in the same episode states a cause. A fault that the server survived is not the cause of a later death.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from forensics.engine.table import EventTable
+from forensics.timeline import roles
+from forensics.timeline.episodes import Episode
+from forensics.timeline.lookup import Rows
+
+WINDOW_S = 1200.0
+"""A cause is looked for this far before the victims' sentences (torch's process-group timeout, twice)."""
+
+
+def first_failure(table: EventTable, episodes: Sequence[Episode], teardown: Rows) -> Episode | None:
+    """The episode that states the first real failure, or None where the log shows none."""
+    open_ones = [e for e in episodes if e.outcome in ("terminal", "unresolved") and e.nature in (roles.CAUSE, roles.VICTIM)]
+    if open_ones:
+        return _earliest(table, open_ones, teardown)
+    survived = [e for e in episodes if e.outcome in ("recovered", "progressed")]
+    serving = [e for e in survived if e.nature in (roles.CAUSE, roles.VICTIM) and e.stage not in _STARTUP]
+    if serving:
+        # Faults of start-up that were survived come back into question: something still fails while serving.
+        causes = [e for e in survived if e.nature == roles.CAUSE]
+        return causes[0] if causes else serving[0]
+    degraded = [e for e in episodes if e.nature == roles.DEGRADED]
+    if degraded:
+        return degraded[0]
+    client = [e for e in episodes if e.nature == roles.CLIENT and e.first.source == "traceback"]
+    return client[0] if client else None
+
+
+_STARTUP = ("config", "init", "load", "kv-pool", "graph-capture", "warmup")
+
+
+def _earliest(table: EventTable, episodes: list[Episode], teardown: Rows) -> Episode:
+    causes = [e for e in episodes if e.nature == roles.CAUSE]
+    victims = [e for e in episodes if e.nature == roles.VICTIM]
+    if not causes:
+        return victims[0]
+    if not victims:
+        return causes[0]
+    cause, victim = causes[0], victims[0]
+    if cause.first.head < victim.first.head:
+        return cause
+    # The victim spoke first. A cause that comes later still wins while the server is not yet being taken down:
+    # ranks print their traces at the same time, and buffers are flushed in any order.
+    stopped = int(teardown[np.searchsorted(teardown, victim.first.head)]) if len(teardown) and teardown[-1] > victim.first.head else None
+    late = stopped is not None and cause.first.head > stopped
+    a, b = table.time_of(victim.first.row), table.time_of(cause.first.row)
+    far = a is not None and b is not None and b - a > 5.0
+    return victim if late or far else cause
+
+
+def assign(episodes: Sequence[Episode], first: Episode | None) -> dict[int, str]:
+    """Role of every episode by its index."""
+    found: dict[int, str] = {}
+    for place, episode in enumerate(episodes):
+        if episode is first:
+            found[place] = "root"
+        elif episode.nature in (roles.TEARDOWN, roles.ADVICE):
+            found[place] = roles.role_of_nature(episode.nature, False)
+        elif first is None or episode.first.head < first.first.head and episode.outcome in ("recovered", "progressed"):
+            found[place] = "root" if episode.nature == roles.CAUSE else "cascade"
+        else:
+            found[place] = "cascade"
+    return found

@@ -1,0 +1,109 @@
+"""What a stack says: the component that failed and the place in the server's work."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from forensics.schema.block import Frame
+
+COMPONENTS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
+    (re.compile(pattern), name)
+    for pattern, name in (
+        (r"distributed/|pynccl|custom_all_reduce|torch_symm_mem|c10d|gloo|deep_ep|parallel_state|communicat|nccl", "communication"),
+        (r"disaggregation/|mooncake|nixl", "kv-transfer"),
+        (r"safetensors|model_loader|weight_utils|weight_loader|load_model|load_weights|torch/serialization", "loader"),
+        (r"server_args|configs/|configuration_|hf_transformers|model_config|arg_groups|argparse|huggingface_hub", "config"),
+        (r"tokenizer|chat_template|jinja|openai_api|entrypoints/openai", "tokenizer"),
+        (r"constrained/|xgrammar|grammar|outlines|llguidance", "grammar"),
+        (r"quantization/|fp8_kernel|fp8_utils|marlin|awq|gptq", "quantization"),
+        (r"triton/|flashinfer|deep_gemm|flash_attn|flash_attention|cutlass|sgl_kernel|jit_kernel|tvm|flash_mla|cuda_graph_wrapper"
+         r"|kernels/", "kernel"),
+        (r"layers/sampler|sampling|logits_processor", "sampling"),
+        (r"layers/attention|attention", "attention"),
+        (r"layers/moe|moe", "moe"),
+        (r"speculative/|eagle", "speculative"),
+        (r"cuda_graph_runner|graph_runner", "graph"),
+        (r"mem_cache/|memory_pool|allocator|radix_cache|hiradix", "kv-cache"),
+        (r"layers/", "layer"),
+        (r"/models/|modeling_", "model"),
+        (r"managers/scheduler|schedule_batch|schedule_policy|scheduler_", "scheduler"),
+        (r"managers/detokenizer", "detokenizer"),
+        (r"model_executor/|tp_worker", "model-runner"),
+        (r"lora", "lora"),
+        (r"sglang_router|router", "router"),
+        (r"multiprocessing/|faulthandler|numa|psutil|subprocess", "host"),
+    )
+)
+
+PLUMBING = re.compile(
+    r"torch/(?:nn/modules|utils/_contextlib|_ops|_dynamo|_inductor|_tensor|functional|library)|/threading\.py|/concurrent/"
+    r"|<frozen|<string>|/asyncio/|contextlib|/importlib/|functools|torch/cuda/__init__|torch/_higher_order"
+)
+"""Frames that every stack passes through."""
+
+STAGE_FUNCTIONS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
+    (re.compile(pattern), stage)
+    for pattern, stage in (
+        (r"^(?:init_torch_distributed|init_distributed_environment|initialize_model_parallel|init_process_group|init_parallel\w*)$", "init"),
+        (r"^(?:load_model|_load_model|get_model|load_weights|load_weights_and_postprocess)$", "load"),
+        (r"^(?:init_memory_pool|init_kv_cache|init_kv_cache_pool|profile_max_num_token|_?init_pools?|configure_kv_cache_dtype"
+         r"|profile_available_bytes|init_cache_with_memory_pool|alloc_memory_pool|init_attention_backends?|init_memory_pools"
+         r"|handle_max_mamba_cache|resolve_memory_pool_config|_apply_memory_budget)$", "kv-pool"),
+        (r"^(?:init_cuda_graphs?|init_device_graphs|init_all_cuda_graphs|init_piecewise_cuda_graphs?|capture|kernel_warmup"
+         r"|_capture_one_stream|capture_one_batch_size|warmup_torch_compile|capture_cuda_graph)$", "graph-capture"),
+    )
+)
+EVENT_LOOP = re.compile(r"^(?:event_loop_\w+|run_event_loop|dispatch_event_loop)$")
+
+PHASE_FUNCTIONS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
+    (re.compile(pattern), phase)
+    for pattern, phase in (
+        (r"self_check|check_memory|on_idle|check_during_idle|_check_\w*leak|invariant_check|maybe_sleep", "idle"),
+        (r"prefill|forward_extend|prepare_for_extend|prepare_for_prealloc|forward_draft_extend|alloc_for_extend|pop_bootstrapped", "prefill"),
+        (r"decode|update_running_batch|prepare_for_verify|forward_target_verify|\bverify\b|retract|pop_transferred|pop_preallocated", "decode"),
+    )
+)
+
+
+def component_of(frames: Sequence[Frame]) -> str:
+    """The component that the innermost telling frame belongs to; "" where no frame tells."""
+    for frame in reversed(frames):
+        if PLUMBING.search(frame.file):
+            continue
+        place = f"{frame.file} {frame.function}"
+        for pattern, name in COMPONENTS:
+            if pattern.search(place):
+                return name
+    return ""
+
+
+def startup_stage(frames: Sequence[Frame]) -> str | None:
+    """The start-up stage that a stack is in, or None. Inside the event loop there is none."""
+    names = [f.function for f in frames]
+    if any(EVENT_LOOP.match(n) for n in names):
+        return None
+    found: str | None = None
+    for frame in frames:
+        for pattern, stage in STAGE_FUNCTIONS:
+            if pattern.search(frame.function):
+                found = stage
+        if "cuda_graph_runner" in frame.file or "graph_runner" in frame.file:
+            found = "graph-capture"
+    return found
+
+
+def phase_of(frames: Sequence[Frame]) -> str | None:
+    """prefill, decode or idle from the innermost function that names one, or None."""
+    for frame in reversed(frames):
+        if EVENT_LOOP.match(frame.function):
+            return None
+        for pattern, phase in PHASE_FUNCTIONS:
+            if pattern.search(frame.function):
+                return phase
+    return None
+
+
+def is_scheduler(frames: Sequence[Frame]) -> bool:
+    """Whether the stack belongs to a scheduler process."""
+    return any(f.function == "run_scheduler_process" or EVENT_LOOP.match(f.function) for f in frames)

@@ -1,0 +1,85 @@
+"""How a launch ended: crashed, killed, stopped, hung, running, or the log simply ends."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+import numpy as np
+
+from forensics.engine.table import EventTable
+from forensics.timeline.lookup import Rows, rows_of_shapes, shapes_where, within
+
+_SIGQUIT = re.compile(r"[Rr]eceived sigquit|SIGQUIT received")
+_STOP = re.compile(r"SIGTERM received|^Gracefully exiting|^(?:INFO: +)?(?:Finished server process|Application shutdown complete|Shutting down)")
+_SHELL_KILL = re.compile(r"^Killed\b|: line \d+: +\d+ Killed|\d+ Killed +\S")
+_TREE = re.compile(r"^kill_process_tree called")
+_CHILD = re.compile(r"crashed with exit code|[Ss]cheduler (?:is dead|died)|^Exit code: ")
+_LEAKED = re.compile(r"resource_tracker: There appear to be|resource_tracker\.py:\d+: UserWarning")
+_WAITING = re.compile(r"^(?:INFO: +)?Waiting for application shutdown")
+
+
+@dataclass(frozen=True, slots=True)
+class Ends:
+    """Rows of the launch that tell of its end, by kind."""
+
+    sigquit: Rows
+    stop: Rows
+    shell: Rows
+    tree: Rows
+    child: Rows
+    leaked: Rows
+    waiting: Rows
+
+    @property
+    def teardown(self) -> Rows:
+        """Where the server is being taken down."""
+        return np.sort(np.concatenate([self.sigquit, self.stop, self.tree, self.shell]))
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    ended: str
+    row: int | None
+    why: str
+
+
+def find_ends(table: EventTable, inside: Rows) -> Ends:
+    """Rows of the launch that tell of its end."""
+
+    def rows(pattern: re.Pattern[str]) -> Rows:
+        ids = shapes_where(table, lambda s, t: s.kind not in ("request-dump", "access", "server-args") and pattern.search(t) is not None)
+        return within(rows_of_shapes(table, ids), inside)
+
+    return Ends(rows(_SIGQUIT), rows(_STOP), rows(_SHELL_KILL), rows(_TREE), rows(_CHILD), rows(_LEAKED), rows(_WAITING))
+
+
+def ending(
+    table: EventTable, inside: Rows, ends: Ends, reached: str, fatal: bool, hang_row: int | None, main_died: bool
+) -> Ending:
+    """`fatal`: a failure that the server did not survive; `hang_row`: a line that reports a standstill; `main_died`:
+    the parent process raised or refused its arguments."""
+    last = int(inside[-1])
+    if len(ends.stop) and not (len(ends.sigquit) and ends.sigquit[0] < ends.stop[0]) and not len(ends.child):
+        return Ending("stopped", int(ends.stop[0]), "it was asked to stop and did")
+    if len(ends.sigquit):
+        return Ending("crashed", int(ends.sigquit[0]), "a child failed and the parent took the server down (SIGQUIT)")
+    if len(ends.child):
+        return Ending("crashed", int(ends.child[0]), "a child process died")
+    if main_died:
+        return Ending("crashed", last, "the parent process ended with an error")
+    if len(ends.waiting) and int(ends.waiting[-1]) >= last - 1 and not len(ends.tree):
+        return Ending("hung", int(ends.waiting[-1]), "the HTTP server gave up, and the process never ended")
+    if hang_row is not None and not len(ends.tree):
+        return Ending("hung", hang_row, "a standstill is reported and nothing follows")
+    if fatal:
+        return Ending("crashed", last, "a failure that the server did not survive")
+    if len(ends.shell):
+        return Ending("killed", int(ends.shell[0]), "the shell reports a kill, and no failure comes before it")
+    if len(ends.tree):
+        return Ending("stopped", int(ends.tree[0]), "the process tree was ended without a failure")
+    if len(ends.leaked) and int(ends.leaked[-1]) >= last - 2:
+        return Ending("killed", int(ends.leaked[0]), "only the resource tracker outlived the server: it was killed from outside")
+    if reached == "serving":
+        return Ending("running", None, "the log ends while it serves")
+    return Ending("log-ends", last, f"the log ends during {reached}")

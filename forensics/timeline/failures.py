@@ -1,0 +1,109 @@
+"""Failures of one launch: faults folded, placed, ordered; the first one named; the ending told."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from forensics.engine.table import EventTable
+from forensics.schema.block import Block
+from forensics.schema.launch import STAGES, Failure, Launch
+from forensics.schema.rank import Rank
+from forensics.schema.signal import Rule, Signal
+from forensics.timeline import causality, faults, places, roles, suspects
+from forensics.timeline.ending import Ends, ending, find_ends
+from forensics.timeline.episodes import Episode, fold, settle
+from forensics.timeline.progress import Progress
+from forensics.timeline.sharpen import sharpen
+
+MAX_FAILURES = 64
+_HANG_KEYS = frozenset({"watchdog", "divergence"})
+
+
+def find_failures(
+    table: EventTable, blocks: tuple[Block, ...], launch: Launch, signals: Mapping[str, Signal], rules: Mapping[str, Rule]
+) -> Launch:
+    """The launch with its failures, first failure and ending. Works without any signal; signals sharpen it."""
+    ends = find_ends(table, launch.rows)
+    found = faults.collect(table, blocks, launch.rows)
+    found = sharpen(table, launch, found, signals, rules)
+    found = suspects.with_divergence(table, blocks, launch, found)
+    progress = Progress.of(table, launch.rows, launch.marks, ends.teardown)
+    episodes = fold(table, found, progress)
+    settle(table, episodes, progress, _taken_down(ends))
+    for episode in episodes:
+        episode.stage = places.place_of(table, episode, episodes, launch.marks, launch.truncated_head)
+    first = causality.first_failure(table, episodes, ends.teardown)
+    return _finished(table, blocks, launch, ends, episodes, first)
+
+
+def _taken_down(ends: Ends) -> bool:
+    return bool(len(ends.sigquit) or len(ends.child) or len(ends.shell))
+
+
+def _finished(
+    table: EventTable, blocks: tuple[Block, ...], launch: Launch, ends: Ends, episodes: list[Episode], first: Episode | None
+) -> Launch:
+    held = causality.assign(episodes, first)
+    failures = tuple(
+        _failure(table, launch, episode, held[place], f"{launch.id}.F{place + 1}", episodes if episode is first else [])
+        for place, episode in enumerate(episodes[:MAX_FAILURES])
+    )
+    chosen = next((f.id for f, e in zip(failures, episodes, strict=False) if e is first), None)
+    reached = _reached(launch, first)
+    told = ending(table, launch.rows, ends, reached, _fatal(first), _hang_row(first), _main_died(table, launch, episodes))
+    return replace(
+        launch, failures=failures, first_failure=chosen, reached=reached, ended=told.ended, ended_row=told.row, ended_why=told.why
+    )
+
+
+def _failure(table: EventTable, launch: Launch, episode: Episode, role: str, name: str, others: list[Episode]) -> Failure:
+    fault = episode.first
+    reporters = suspects.reporters(episode, others, launch) if others else ()
+    who: tuple[tuple[Rank, ...], str] = suspects.suspects(table, launch, episode, others) if others else ((), "")
+    return Failure(
+        id=name,
+        role=role,
+        outcome=episode.outcome,
+        stage=episode.stage,
+        row=fault.row,
+        rows=episode.rows,
+        rank=fault.rank,
+        ranks=episode.ranks,
+        count=episode.count,
+        mechanism=episode.mechanism,
+        text=fault.text[:2000],
+        signals=episode.signals,
+        blocks=tuple(f.block for f in episode.faults if f.block is not None)[:256],
+        component=episode.component,
+        reporters=reporters,
+        suspect_ranks=who[0],
+        suspect_why=who[1],
+    )
+
+
+def _reached(launch: Launch, first: Episode | None) -> str:
+    """A failure inside a stage proves that the stage was entered."""
+    if first is None:
+        return launch.reached
+    if first.stage in STAGES:
+        return places.later(launch.reached, first.stage)
+    if launch.truncated_head and first.stage in ("prefill", "decode", "idle"):
+        return "serving"
+    return launch.reached
+
+
+def _fatal(first: Episode | None) -> bool:
+    return first is not None and first.outcome in ("terminal", "unresolved") and first.nature in (roles.CAUSE, roles.VICTIM)
+
+
+def _hang_row(first: Episode | None) -> int | None:
+    return first.last if first is not None and first.first.key in _HANG_KEYS and first.outcome != "terminal" else None
+
+
+def _main_died(table: EventTable, launch: Launch, episodes: list[Episode]) -> bool:
+    """The parent's own traceback or argparse refusal at the end of a log that never served."""
+    if launch.reached == "serving":
+        return False
+    return any(e.outcome != "recovered" and e.nature in (roles.CAUSE, roles.VICTIM) and e.first.source in ("traceback", "argparse")
+               and e.first.rank is None for e in episodes)  # fmt: skip

@@ -1,0 +1,199 @@
+"""Faults: every place of a launch that states a failure, from blocks and from single lines, before any judgement."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+import numpy as np
+
+from forensics.engine.table import EventTable, Shape
+from forensics.schema.block import Block, Frame, Raised
+from forensics.schema.rank import Rank
+from forensics.timeline import component, roles
+from forensics.timeline.lookup import OPAQUE, Rows, rows_of_shapes, within
+
+MAX_FAULTS = 20_000
+MAX_ROWS = 4096
+_DIGITS = re.compile(r"0x[0-9a-fA-F]+|\d+(?:\.\d+)?")
+_PATHS = re.compile(r"(?:/[\w.+@-]+){2,}/?")
+_QUOTED = re.compile(r"'[^']{1,200}'")
+_REASON = re.compile(r"^\s*(?:- )?[A-Za-z_][\w.]*(?:Error|Exception)\b[:(]")
+_BLOCK_KINDS = frozenset(
+    {"frame", "frame-source", "traceback-head", "chain", "cuda-assert", "pg-watchdog", "argparse", "cxx-frame",
+     "faulthandler", "py-spy", "stage-mark", "progress", "python-warning", "decode-batch", "prefill-batch", "gloo"}
+)  # fmt: skip
+_ERROR_KINDS = frozenset({"error", "exception", "exit"})
+_GLOG_ERROR = re.compile(rb"(?:^|\s|\[)[EF]\d{3,4} \d\d:\d\d")
+_UVICORN_ERROR = re.compile(r"^(?:ERROR|CRITICAL): ")
+
+
+@dataclass(slots=True)
+class Fault:
+    """One statement of a failure. `row` states it, `head` opens its block. `rank` is from its own header;
+    `reporter` the global rank that a process-group line names. `rows` may fold a flood (then `count` is larger)."""
+
+    row: int
+    head: int
+    rank: Rank | None
+    nature: str
+    mechanism: str
+    text: str
+    rows: tuple[int, ...]
+    count: int = 1
+    ranks: tuple[Rank, ...] = ()
+    block: int | None = None
+    frames: tuple[Frame, ...] = ()
+    key: str = ""
+    global_rank: int | None = None
+    source: str = "line"
+    go_to: str = ""
+
+
+def mask(text: str) -> str:
+    """A message without what varies between repeats: numbers, addresses, paths, quoted names."""
+    first = text.strip().split("\n", 1)[0][:400]
+    return _DIGITS.sub("#", _QUOTED.sub("'…'", _PATHS.sub("/…", first)))[:200]
+
+
+def collect(table: EventTable, blocks: tuple[Block, ...], inside: Rows) -> list[Fault]:
+    """All faults of a launch in row order."""
+    mine = [(i, b) for i, b in enumerate(blocks) if _holds(inside, b.head)]
+    taken = np.array(sorted({r for _, b in mine for r in b.rows}), dtype=np.int64)
+    found: list[Fault] = []
+    covers = [(b.rows[0], b.rows[-1]) for _, b in mine if b.kind == "traceback"]
+    for index, block in mine[:MAX_FAULTS]:
+        fault = _from_block(table, index, block, covers)
+        if fault is not None:
+            found.append(fault)
+    found.extend(_from_lines(table, inside, taken))
+    return sorted(found, key=lambda f: (f.head, f.row))
+
+
+def _holds(inside: Rows, row: int) -> bool:
+    at = int(np.searchsorted(inside, row))
+    return at < len(inside) and int(inside[at]) == row
+
+
+# -- blocks -------------------------------------------------------------------------------------------------------
+
+
+def _from_block(table: EventTable, index: int, block: Block, covers: list[tuple[int, int]]) -> Fault | None:
+    if block.kind == "traceback":
+        return _from_traceback(table, index, block)
+    if block.kind == "cuda-assert":
+        return _block_fault(table, index, block, roles.CAUSE, f"device-assert: {mask(table.text(block.head).split('Assertion', 1)[-1])}")
+    if block.kind == "pg-watchdog":
+        text = table.text(block.head)
+        phrase = roles.phrase_of(text)
+        key = phrase.key if phrase else "process-group"
+        return _block_fault(table, index, block, roles.VICTIM, key, key, phrase.go_to if phrase else "")
+    if block.kind == "argparse":
+        return _block_fault(table, index, block, roles.CAUSE, "argparse") if block.raised else None
+    if block.kind == "capture-advice":
+        return _block_fault(table, index, block, roles.ADVICE, "capture-advice")
+    if block.kind in ("cxx-terminate", "faulthandler", "nccl", "triton-compile") and block.raised:
+        if any(a < block.head < b for a, b in covers) and block.kind == "triton-compile":
+            return None
+        return _from_raised(table, index, block, block.raised[0])
+    return None
+
+
+def _block_fault(
+    table: EventTable, index: int, block: Block, nature: str, mechanism: str, key: str = "", go_to: str = ""
+) -> Fault:
+    row = block.raised[0].row if block.raised else block.head
+    own = block.rank if block.rank_by.startswith("header") else None
+    return Fault(row, block.head, own, nature, mechanism, table.text(row).strip(), block.rows[:MAX_ROWS], block.count, (own,) if own else (), index,
+                 block.frames, key or mechanism, getattr(block, "global_rank", None), block.kind, go_to)  # fmt: skip
+
+
+def _from_raised(table: EventTable, index: int, block: Block, raised: Raised) -> Fault:
+    text = f"{raised.type}: {raised.message}" if raised.type not in ("nccl", "compile") else raised.message
+    phrase = roles.phrase_of(text)
+    nature = phrase.nature if phrase else roles.CAUSE
+    fault = _block_fault(table, index, block, nature, f"{raised.type}: {mask(raised.message)}", phrase.key if phrase else "", phrase.go_to if phrase else "")
+    fault.row = raised.row
+    return fault
+
+
+def _from_traceback(table: EventTable, index: int, block: Block) -> Fault:
+    own = block.rank if block.rank_by.startswith("header") else None
+    if not block.raised:
+        return Fault(block.head, block.head, own, roles.CAUSE, f"cut off: {_innermost(block.frames)}", table.text(block.head).strip(), block.rows[:MAX_ROWS], 1,
+                     (own,) if own else (), index, block.frames, "truncated", None, "traceback")  # fmt: skip
+    raised = block.raised[0]
+    frames = raised.frames or block.frames
+    whole = f"{raised.type}: {raised.message}" if raised.message else raised.type
+    phrase = roles.phrase_of(whole)
+    nature = phrase.nature if phrase else roles.CAUSE
+    stack = " ".join(f.file + " " + f.function for f in block.frames)
+    if nature in (roles.CAUSE, roles.CLIENT) and roles.CLIENT_FRAMES.search(stack) and not roles.SERVER_FRAMES.search(stack):
+        nature = roles.CLIENT
+    row = _reason_row(table, block, raised)
+    mechanism = f"{raised.type}: {mask(raised.message)}" if raised.message else f"{raised.type} in {_innermost(frames)}"
+    return Fault(row, block.head, own, nature, mechanism, whole.strip(), block.rows[:MAX_ROWS], 1, (own,) if own else (), index, block.frames,
+                 phrase.key if phrase else "", None, "traceback", phrase.go_to if phrase else "")  # fmt: skip
+
+
+def _reason_row(table: EventTable, block: Block, raised: Raised) -> int:
+    """The line of a message that gives the reason: an exception quoted in its last lines, else the first line."""
+    lines = raised.message.split("\n")
+    if len(lines) < 2 or roles.WRAPPERS.search(lines[0]):
+        return raised.row
+    reasons = [i for i, text in enumerate(lines) if i and _REASON.match(text)]
+    if not reasons:
+        return raised.row
+    # A list of attempts (`- ImportError: …`) starts with the decisive one; a compiler ends with it.
+    wanted = lines[reasons[0] if lines[reasons[0]].lstrip().startswith("- ") else reasons[-1]].strip()
+    for row in block.rows[np.searchsorted(block.rows, raised.row) :][:400]:
+        if table.text(row).strip() == wanted:
+            return row
+    return raised.row
+
+
+def _innermost(frames: tuple[Frame, ...]) -> str:
+    kept = [f for f in frames if not component.PLUMBING.search(f.file)] or list(frames)
+    return kept[-1].function if kept else "unknown"
+
+
+# -- single lines -------------------------------------------------------------------------------------------------
+
+
+def _from_lines(table: EventTable, inside: Rows, taken: Rows) -> list[Fault]:
+    found: list[Fault] = []
+    for shape in table.shapes:
+        if shape.kind in OPAQUE or shape.kind in _BLOCK_KINDS:
+            continue
+        judged = _judge(table, shape)
+        if judged is None:
+            continue
+        nature, key, go_to = judged
+        rows = within(rows_of_shapes(table, [shape.id]), inside)
+        rows = rows[~np.isin(rows, taken)]
+        if len(rows):
+            found.append(_line_fault(table, rows, nature, key, go_to))
+    return found
+
+
+def _judge(table: EventTable, shape: Shape) -> tuple[str, str, str] | None:
+    text = table.text(shape.row)
+    phrase = roles.phrase_of(text)
+    if phrase is not None:
+        if phrase.nature == roles.NOISE:
+            return None
+        return phrase.nature, phrase.key, phrase.go_to
+    if shape.kind in _ERROR_KINDS or _UVICORN_ERROR.match(text):
+        return (roles.VICTIM, "exit", "") if shape.kind == "exit" else (roles.CAUSE, "error-line", "")
+    if shape.kind in ("cxx-log", "transport") and _GLOG_ERROR.search(table.raw(shape.row)[:120]):
+        return roles.CAUSE, "error-line", ""
+    return None
+
+
+def _line_fault(table: EventTable, rows: Rows, nature: str, key: str, go_to: str) -> Fault:
+    first = int(rows[0])
+    indices = list(dict.fromkeys(table.rank[rows[:MAX_FAULTS]].tolist()))
+    ranks = tuple(table.ranks[i] for i in indices if i >= 0)
+    text = table.text(first).strip()
+    return Fault(first, first, table.rank_of(first), nature, f"{key}: {mask(text)}", text, tuple(rows[:MAX_ROWS].tolist()), len(rows), ranks, None, (), key,
+                 None, "line", go_to)  # fmt: skip

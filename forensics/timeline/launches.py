@@ -1,0 +1,177 @@
+"""The launches inside the input: rows, stages, ranks, facts and version of each, before any failure is looked at."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from forensics.engine.table import EventTable
+from forensics.schema.block import Block
+from forensics.schema.launch import Launch
+from forensics.schema.options import Options
+from forensics.timeline import adapters, ranks, silence, stages
+from forensics.timeline.lookup import Rows
+from forensics.timeline.starts import Start, command_rows, cuts, find_starts, usage_rows
+
+_OVERLAP_S = 900.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A stretch of one input that belongs to one launch."""
+
+    source: int
+    rows: Rows
+    starts: tuple[Start, ...]
+
+    def span(self, table: EventTable) -> tuple[float, float] | None:
+        times = table.time[self.rows]
+        times = times[~np.isnan(times)]
+        return (float(times.min()), float(times.max())) if len(times) else None
+
+
+def find_launches(table: EventTable, blocks: tuple[Block, ...], options: Options) -> tuple[Launch, ...]:
+    """Separate the launches of all inputs, oldest first, and describe how far each got.
+
+    Failures are added later (`find_failures`). Nothing at all in the input gives no launch.
+    """
+    parts: list[_Part] = []
+    for source in range(len(table.sources)):
+        rows = np.flatnonzero(table.source == source).astype(np.int64)
+        rows = _in_window(table, rows, options)
+        if len(rows):
+            parts.extend(_parts(table, source, rows))
+    groups = _grouped(table, parts)
+    return tuple(
+        _launch(table, blocks, options, group, f"L{place}") for place, group in enumerate(groups, start=1)
+    )
+
+
+def _in_window(table: EventTable, rows: Rows, options: Options) -> Rows:
+    if options.since is None and options.until is None:
+        return rows
+    times = table.time[rows]
+    keep = np.ones(len(rows), dtype=bool)
+    if options.since is not None:
+        keep &= ~(times < options.since)
+    if options.until is not None:
+        keep &= ~(times > options.until)
+    return rows[keep]
+
+
+def _parts(table: EventTable, source: int, rows: Rows) -> list[_Part]:
+    edges = [int(rows[0]), *cuts(table, rows), int(rows[-1]) + 1]
+    parts = []
+    for low, high in zip(edges, edges[1:], strict=False):
+        inside = rows[(rows >= low) & (rows < high)]
+        if len(inside) and not _only_env(table, inside):
+            parts.append(_Part(source, inside, tuple(find_starts(table, inside))))
+    return parts
+
+
+def _only_env(table: EventTable, rows: Rows) -> bool:
+    """An environment report alone is no launch."""
+    kinds = {table.shapes[i].kind for i in np.unique(table.shape[rows]).tolist()}
+    return bool(kinds) and kinds <= {"env-report", "nvidia-smi", "blank", "shell"}
+
+
+def _grouped(table: EventTable, parts: list[_Part]) -> list[list[_Part]]:
+    """Join parts of different inputs that are one launch: other nodes and other services at the same time."""
+    groups: list[list[_Part]] = []
+    for part in parts:
+        home = next((g for g in groups if _together(table, g, part)), None)
+        if home is None:
+            groups.append([part])
+        else:
+            home.append(part)
+    return sorted(groups, key=lambda g: min(int(p.rows[0]) for p in g))
+
+
+def _together(table: EventTable, group: list[_Part], part: _Part) -> bool:
+    if any(p.source == part.source for p in group):
+        return False
+    mine = part.span(table)
+    spans = [s for s in (p.span(table) for p in group) if s is not None]
+    if mine is None or not spans:
+        return False
+    low, high = min(s[0] for s in spans), max(s[1] for s in spans)
+    if mine[0] > high + 60.0 or mine[1] < low - 60.0:
+        return False
+    held = [s for p in group for s in p.starts]
+    if not held or not part.starts:
+        return True
+    new = part.starts[0]
+    if abs((new.time or 0.0) - (held[0].time or 0.0)) > _OVERLAP_S:
+        return False
+    nodes = {s.field("node_rank", "0") for s in held}
+    if new.field("nnodes", "1") == held[0].field("nnodes", "1") not in ("", "1"):
+        return new.field("node_rank", "0") not in nodes
+    return new.field("disaggregation_mode", "null") != "null" and held[0].field("disaggregation_mode", "null") != "null"
+
+
+def _launch(
+    table: EventTable, blocks: tuple[Block, ...], options: Options, group: list[_Part], name: str
+) -> Launch:
+    rows = np.sort(np.concatenate([p.rows for p in group]))
+    starts = [s for p in group for s in p.starts]
+    marks = stages.find_marks(table, rows)
+    facts = adapters.facts_of(table, rows, blocks, tuple(str(p) for p in options.env))
+    truncated = not starts and not len(command_rows(table, rows)) and not len(usage_rows(table, rows)) and not _from_top(table, rows)
+    nodes = frozenset(int(s.field("node_rank", "0")) for s in starts if s.field("node_rank", "0").isdigit())
+    view = ranks.view(table, rows, facts, marks, truncated, nodes)
+    first = group[0]
+    lines = table.line[first.rows]
+    launch = Launch(
+        id=name,
+        rows=rows,
+        sources=tuple(sorted({p.source for p in group})),
+        lines=(int(lines.min()), int(lines.max())),
+        reached=_reached(table, rows, marks, truncated),
+        ended="log-ends",
+        ended_row=int(rows[-1]),
+        ended_why="",
+        expected=view.expected,
+        seen=view.seen,
+        missing=view.missing,
+        stages=stages.rank_stages(marks),
+        marks=marks,
+        facts=facts,
+        version=adapters.version_of(table, rows, facts),
+        progress=stages.last_progress(table, rows),
+        silences=silence.find_silences(table, rows),
+        notes=view.notes,
+        truncated_head=truncated,
+        services=_services(starts),
+    )
+    return replace(launch, stages=_with_serving(launch))
+
+
+def _from_top(table: EventTable, rows: Rows) -> bool:
+    """Without server_args the head may still be whole: the first lines then are those of a start."""
+    first = rows[:40]
+    if (table.rank[first] >= 0).any():
+        return False
+    kinds = {table.kind(r) for r in first[:3].tolist()}
+    return bool(kinds & {"traceback-head", "argparse", "python-warning", "router", "shell"}) and "frame" not in {table.kind(int(first[0]))}
+
+
+def _reached(table: EventTable, rows: Rows, marks: tuple[object, ...], truncated: bool) -> str:
+    reached = stages.furthest(marks)  # type: ignore[arg-type]
+    if not truncated:
+        return reached
+    busy = [s for s in table.series.values() if stages.series_inside(s, table, rows).any()]
+    return "serving" if busy and reached == "config" else reached
+
+
+def _with_serving(launch: Launch) -> dict:  # type: ignore[type-arg]
+    """Once the server is ready every rank that came up serves."""
+    if launch.reached != "serving":
+        return launch.stages
+    return {rank: "serving" for rank in launch.seen}
+
+
+def _services(starts: list[Start]) -> tuple[str, ...]:
+    names = [s.field("disaggregation_mode") for s in starts if s.field("disaggregation_mode") in ("prefill", "decode")]
+    names += [s.service for s in starts if s.service]
+    return tuple(dict.fromkeys(names))

@@ -1,0 +1,65 @@
+"""What rules add: their ids on the faults that they name, natures where they know better, faults that only they see."""
+
+from __future__ import annotations
+
+import bisect
+from collections.abc import Mapping
+
+from forensics.engine.table import EventTable
+from forensics.schema.launch import Launch
+from forensics.schema.signal import Match, Rule, Signal
+from forensics.timeline import roles
+from forensics.timeline.faults import Fault, mask
+
+NATURE_OF_ROLE = {"root": roles.CAUSE, "cascade": roles.VICTIM, "teardown": roles.TEARDOWN, "advice": roles.ADVICE}
+
+
+def sharpen(
+    table: EventTable, launch: Launch, found: list[Fault], signals: Mapping[str, Signal], rules: Mapping[str, Rule]
+) -> list[Fault]:
+    """Faults with the natures that rules give them, plus those that only a rule states. Warnings make no fault."""
+    by_row = {row: fault for fault in reversed(found) for row in (fault.row, *fault.rows)}
+    added: list[Fault] = []
+    for name in sorted(signals):
+        signal = signals[name]
+        nature = NATURE_OF_ROLE.get(signal.role)
+        if nature is None:
+            continue
+        lost: list[Match] = []
+        for match in signal.matches:
+            fault = by_row.get(match.row)
+            if fault is None:
+                lost.append(match)
+            elif nature in (roles.TEARDOWN, roles.ADVICE) or fault.source == "line":
+                fault.nature = _judged(fault, nature)
+        rule = rules.get(name)
+        if lost and nature in (roles.CAUSE, roles.VICTIM) and (rule is None or rule.severity in ("error", "fatal")):
+            added.append(_from_rule(table, name, nature, lost))
+    return sorted([*found, *added], key=lambda f: (f.head, f.row)) if added else found
+
+
+def _judged(fault: Fault, nature: str) -> str:
+    """A rule may call a cause a victim, or a line teardown; what the engine knows to be a mere warning stays one."""
+    if fault.nature in (roles.DEGRADED, roles.CLIENT) and nature == roles.CAUSE:
+        return fault.nature
+    return nature
+
+
+def _from_rule(table: EventTable, name: str, nature: str, matches: list[Match]) -> Fault:
+    first = matches[0]
+    ranks = tuple(dict.fromkeys(m.rank for m in matches if m.rank is not None))
+    text = table.text(first.row).strip()
+    return Fault(first.row, first.row, first.rank, nature, f"{name}: {mask(text)}", text, tuple(sorted({m.row for m in matches}))[:4096],
+                 sum(m.count for m in matches), ranks, None, (), name, None, "rule")  # fmt: skip
+
+
+def signals_in(rows: tuple[int, ...], low: int, high: int, signals: Mapping[str, Signal]) -> tuple[str, ...]:
+    """Ids of the signals with a match on one of the rows (`low`..`high` bound them)."""
+    held = set(rows)
+    names = []
+    for name in sorted(signals):
+        matched = [m.row for m in signals[name].matches]
+        at = bisect.bisect_left(matched, low)
+        if any(r in held for r in matched[at:] if r <= high):
+            names.append(name)
+    return tuple(names)

@@ -1,0 +1,141 @@
+"""How far start-up got: marks, the stage of every rank, and progress bars.
+
+Which line proves what is stated by sglang's own messages from 0.2 (`Init nccl begin.`) to 0.5.23
+(`Init parallel begin.`, `Capture target decode CUDA graph begin.`).
+"""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+
+from forensics.engine.table import EventTable, Series
+from forensics.schema.launch import STAGES, StageMark
+from forensics.schema.rank import Rank
+from forensics.timeline.lookup import Rows, rows_of_shapes, shapes_where, within
+
+MARK_KINDS = frozenset({"stage-mark", "uvicorn", "progress", "info", "message", "text", "gloo", "debug", "nccl", "warning"})
+
+MARKS: tuple[tuple[re.Pattern[str], str, str], ...] = tuple(
+    (re.compile(pattern), stage, edge)
+    for pattern, stage, edge in (
+        (r"server is fired up and ready to roll", "serving", "begin"),
+        (r"^Benchmark \.\.\.", "serving", "begin"),
+        (r"^(?:INFO: +)?(?:Started server process|Waiting for application startup|Application startup complete"
+         r"|Uvicorn running on)", "warmup", "begin"),
+        (r"^(?:Engine startup timings|Start of (?:pd|prefill|decode) disaggregation warmup|Warmup \.\.\.)", "warmup", "begin"),
+        (r"^max_total_num_tokens=", "warmup", "begin"),
+        (r"^Capture [\w ]*graph end", "graph-capture", "end"),
+        (r"^Capture [\w ]*graph (?:begin|bs|num)", "graph-capture", "begin"),
+        (r"^Capturing (?:batches|num tokens|cuda graph)", "graph-capture", "begin"),
+        (r"\bCapturing (?:batches|num tokens) \(", "graph-capture", "begin"),
+        (r"^Memory pool end", "kv-pool", "end"),
+        (r"^(?:KV Cache is allocated|Mamba Cache is allocated|Using KV cache dtype|SWAKVPool mem usage)", "kv-pool", "begin"),
+        (r"^(?:Load weight end|Loading model weights took)", "load", "end"),
+        (r"^(?:Load weight begin|Loading pipeline modules|Loading required components|Starting to load model)", "load", "begin"),
+        (r"^(?:Multi-thread loading shards|Loading [\w.\- ]*shards)\b.*%", "load", "begin"),
+        (r"^Init (?:torch distributed|nccl|parallel) ends", "init", "end"),
+        (r"^(?:Init (?:torch distributed|nccl|parallel) begin|sglang is using nccl|Scheduler bind at endpoint)", "init", "begin"),
+    )
+)
+"""First match decides. `warmup` begins where the pools stand and the HTTP server comes up."""
+
+ORDER = {name: place for place, name in enumerate(STAGES)}
+_PERCENT = re.compile(r"(\d{1,3})%")
+
+
+def mark_of(text: str) -> tuple[str, str] | None:
+    """Stage and edge that a message proves, or None."""
+    for pattern, stage, edge in MARKS:
+        if pattern.search(text):
+            return stage, edge
+    return None
+
+
+def find_marks(table: EventTable, inside: Rows) -> tuple[StageMark, ...]:
+    """Stage marks among the rows `inside`, in row order. A progress bar counts once: where it first appears."""
+    found: dict[int, tuple[str, str]] = {}
+
+    def test(shape: object, text: str) -> bool:
+        kind = getattr(shape, "kind", "")
+        mark = mark_of(text) if kind in MARK_KINDS else None
+        if mark is not None:
+            found[getattr(shape, "id", -1)] = mark
+        return mark is not None
+
+    rows = within(rows_of_shapes(table, shapes_where(table, test)), inside)
+    marks: list[StageMark] = []
+    bars: set[tuple[str, int]] = set()
+    for row in rows.tolist():
+        stage, edge = found[int(table.shape[row])]
+        if table.kind(row) == "progress":
+            if (stage, int(table.source[row])) in bars:
+                continue
+            bars.add((stage, int(table.source[row])))
+        marks.append(StageMark(stage, edge, table.rank_of(row), row, table.time_of(row)))
+    return tuple(marks)
+
+
+def rank_stages(marks: tuple[StageMark, ...]) -> dict[Rank, str]:
+    """The furthest stage of every rank that prints its label. Lines without a label count for no rank."""
+    stages: dict[Rank, str] = {}
+    for mark in marks:
+        if mark.rank is None:
+            continue
+        held = stages.get(mark.rank)
+        if held is None or ORDER[mark.stage] >= ORDER[held]:
+            stages[mark.rank] = mark.stage
+    return stages
+
+
+def furthest(marks: tuple[StageMark, ...], default: str = "config") -> str:
+    """The last stage that the launch entered."""
+    return max((m.stage for m in marks), key=lambda s: ORDER[s], default=default)
+
+
+def stage_at(marks: tuple[StageMark, ...], row: int, rank: Rank | None, default: str = "config") -> str:
+    """The stage that `rank` was in at `row` (the launch's where the rank is unknown or silent). Once the server is
+    ready it stays `serving`."""
+    own = default
+    seen = False
+    overall = default
+    for mark in marks:
+        if mark.row > row:
+            break
+        if mark.stage == "serving":
+            return "serving"
+        overall = mark.stage
+        if rank is not None and mark.rank == rank:
+            own, seen = mark.stage, True
+    # HTTP lines carry no rank: where the whole launch is past the rank's last own mark, the launch decides.
+    return own if seen and ORDER[own] >= ORDER["init"] and overall != "warmup" else overall
+
+
+def last_progress(table: EventTable, inside: Rows) -> tuple[str, float] | None:
+    """The last progress bar of shard loading or graph capture, as stage and fraction."""
+    rows = within(table.rows_of_kind("progress"), inside)
+    for row in rows[::-1][:200].tolist():
+        text = table.text(row)
+        mark = mark_of(text)
+        percents = _PERCENT.findall(text)
+        if mark is not None and percents:
+            return mark[0], int(percents[-1]) / 100.0
+    return None
+
+
+def series_inside(series: Series | None, table: EventTable, inside: Rows) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    """Which hot lines stand between the rows of a launch: a mask over the series."""
+    if series is None or not len(series.row):
+        return np.zeros(0, dtype=bool)
+    if not len(inside):
+        return np.zeros(len(series.row), dtype=bool)
+    if len(inside) == len(table):
+        return np.ones(len(series.row), dtype=bool)
+    # A hot line belongs to the launch of the row above it (or below, at the head of the table).
+    before = np.clip(series.row - 1, 0, len(table) - 1)
+    at = np.clip(np.searchsorted(inside, before), 0, len(inside) - 1)
+    after = np.clip(series.row, 0, len(table) - 1)
+    after_at = np.clip(np.searchsorted(inside, after), 0, len(inside) - 1)
+    first = (series.row == 0) & (inside[after_at] == after)
+    return (inside[at] == before) | first
