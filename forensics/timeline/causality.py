@@ -22,9 +22,12 @@ WINDOW_S = 1200.0
 def first_failure(table: EventTable, episodes: Sequence[Episode], teardown: Rows) -> Episode | None:
     """The episode that states the first real failure, or None where the log shows none."""
     open_ones = [e for e in episodes if e.outcome in ("terminal", "unresolved") and e.nature in (roles.CAUSE, roles.VICTIM)]
-    if open_ones:
-        return _earliest(table, open_ones, teardown)
     survived = [e for e in episodes if e.outcome in ("recovered", "progressed")]
+    if open_ones:
+        found = _earliest(table, open_ones, teardown)
+        if found.first.key in LOOKS_BACK:
+            return next((e for e in survived if e.nature == roles.CAUSE and e.first.head < found.first.head), found)
+        return found
     serving = [e for e in survived if e.nature in (roles.CAUSE, roles.VICTIM) and e.stage not in _STARTUP]
     if serving:
         # Faults of start-up that were survived come back into question: something still fails while serving.
@@ -36,6 +39,9 @@ def first_failure(table: EventTable, episodes: Sequence[Episode], teardown: Rows
     client = [e for e in episodes if e.nature == roles.CLIENT and e.first.source == "traceback"]
     return client[0] if client else None
 
+
+LOOKS_BACK = frozenset({"kv-transfer"})
+"""Victims whose cause was stated long before, and survived: a prefill server that never registered still serves."""
 
 _STARTUP = ("config", "init", "load", "kv-pool", "graph-capture", "warmup")
 

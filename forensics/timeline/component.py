@@ -46,11 +46,11 @@ STAGE_FUNCTIONS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
     (re.compile(pattern), stage)
     for pattern, stage in (
         (r"^(?:init_torch_distributed|init_distributed_environment|initialize_model_parallel|init_process_group|init_parallel\w*)$", "init"),
-        (r"^(?:load_model|_load_model|get_model|load_weights|load_weights_and_postprocess)$", "load"),
+        (r"^(?:load_model|_load_model|get_model|load_weights|load_weights_and_postprocess|get_tokenizer|get_processor)$", "load"),
         (r"^(?:init_memory_pool|init_kv_cache|init_kv_cache_pool|profile_max_num_token|_?init_pools?|configure_kv_cache_dtype"
-         r"|profile_available_bytes|init_cache_with_memory_pool|alloc_memory_pool|init_attention_backends?|init_memory_pools"
+         r"|profile_available_bytes|init_cache_with_memory_pool|alloc_memory_pool|init_memory_pools"
          r"|handle_max_mamba_cache|resolve_memory_pool_config|_apply_memory_budget)$", "kv-pool"),
-        (r"^(?:init_cuda_graphs?|init_device_graphs|init_all_cuda_graphs|init_piecewise_cuda_graphs?|capture|kernel_warmup"
+        (r"^(?:init_cuda_graphs?|init_device_graphs|init_all_cuda_graphs|init_piecewise_cuda_graphs?|capture"
          r"|_capture_one_stream|capture_one_batch_size|warmup_torch_compile|capture_cuda_graph)$", "graph-capture"),
     )
 )
@@ -88,6 +88,8 @@ def startup_stage(frames: Sequence[Frame]) -> str | None:
         for pattern, stage in STAGE_FUNCTIONS:
             if pattern.search(frame.function):
                 found = stage
+        if "eager_runner" in frame.file or frame.function == "kernel_warmup":
+            return "warmup"  # kernels are warmed up inside init_cuda_graphs even where graphs are off
         if "cuda_graph_runner" in frame.file or "graph_runner" in frame.file:
             found = "graph-capture"
     return found

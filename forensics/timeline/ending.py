@@ -54,14 +54,28 @@ def find_ends(table: EventTable, inside: Rows) -> Ends:
     return Ends(rows(_SIGQUIT), rows(_STOP), rows(_SHELL_KILL), rows(_TREE), rows(_CHILD), rows(_LEAKED), rows(_WAITING))
 
 
+LINGER_S = 40.0
+"""sglang waits five seconds, then for dumps, before it ends its own process tree."""
+
+
+def _never_ended(table: EventTable, inside: Rows, ends: Ends) -> bool:
+    """Lines go on for long after SIGQUIT, and nothing says that the process tree was ended."""
+    if len(ends.tree) or len(ends.shell):
+        return False
+    a, b = table.time_of(int(ends.sigquit[0])), table.time_of(int(inside[-1]))
+    return a is not None and b is not None and b - a > LINGER_S
+
+
 def ending(
     table: EventTable, inside: Rows, ends: Ends, reached: str, fatal: bool, hang_row: int | None, main_died: bool
 ) -> Ending:
     """`fatal`: a failure that the server did not survive; `hang_row`: a line that reports a standstill; `main_died`:
     the parent process raised or refused its arguments."""
     last = int(inside[-1])
-    if len(ends.stop) and not (len(ends.sigquit) and ends.sigquit[0] < ends.stop[0]) and not len(ends.child):
+    if len(ends.stop) and not (len(ends.sigquit) and ends.sigquit[0] < ends.stop[0]) and not (len(ends.child) and ends.child[0] < ends.stop[0]):
         return Ending("stopped", int(ends.stop[0]), "it was asked to stop and did")
+    if len(ends.sigquit) and _never_ended(table, inside, ends):
+        return Ending("hung", int(ends.sigquit[-1]), "the parent began to take the server down and never finished")
     if len(ends.sigquit):
         return Ending("crashed", int(ends.sigquit[0]), "a child failed and the parent took the server down (SIGQUIT)")
     if len(ends.child):

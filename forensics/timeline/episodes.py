@@ -103,7 +103,8 @@ def settle(table: EventTable, episodes: list[Episode], progress: Progress, crash
     for episode in episodes:
         fault = episode.first
         dead = fault.source == "traceback" and episode.nature == roles.CAUSE and _in_scheduler(fault)
-        if not dead and progress.after(episode.last, table.time_of(episode.last), fault.rank):
+        falling = progress.stop(fault.head) <= episode.last  # repeats while it is being taken down prove nothing
+        if not dead and not falling and progress.after(episode.last, table.time_of(episode.last), fault.rank):
             episode.outcome = "recovered" if episode.count == 1 else "progressed"
         elif crashed or dead:
             episode.outcome = "terminal"

@@ -10,7 +10,7 @@ from forensics.schema.block import Block
 from forensics.schema.launch import STAGES, Failure, Launch
 from forensics.schema.rank import Rank
 from forensics.schema.signal import Rule, Signal
-from forensics.timeline import causality, faults, places, roles, suspects
+from forensics.timeline import causality, component, faults, places, roles, suspects
 from forensics.timeline.ending import Ends, ending, find_ends
 from forensics.timeline.episodes import Episode, fold, settle
 from forensics.timeline.progress import Progress
@@ -28,13 +28,28 @@ def find_failures(
     found = faults.collect(table, blocks, launch.rows)
     found = sharpen(table, launch, found, signals, rules)
     found = suspects.with_divergence(table, blocks, launch, found)
+    faults.demote_after_stop(found, _asked_to_stop(ends))
     progress = Progress.of(table, launch.rows, launch.marks, ends.teardown)
     episodes = fold(table, found, progress)
     settle(table, episodes, progress, _taken_down(ends))
     for episode in episodes:
-        episode.stage = places.place_of(table, episode, episodes, launch.marks, launch.truncated_head)
+        episode.stage = places.place_of(table, episode, episodes, launch.marks, launch.truncated_head, _mode(launch))
+        episode.component = component.component_of(episode.first.frames)
     first = causality.first_failure(table, episodes, ends.teardown)
     return _finished(table, blocks, launch, ends, episodes, first)
+
+
+def _asked_to_stop(ends: Ends) -> int | None:
+    """Row of the orderly stop, where nothing had failed before it."""
+    if not len(ends.stop) or len(ends.sigquit) and ends.sigquit[0] < ends.stop[0]:
+        return None
+    return int(ends.stop[0])
+
+
+def _mode(launch: Launch) -> str:
+    """The PD role, where the launch has exactly one."""
+    modes = [s for s in launch.services if s in ("prefill", "decode")]
+    return modes[0] if len(set(modes)) == 1 else ""
 
 
 def _taken_down(ends: Ends) -> bool:

@@ -24,7 +24,7 @@ _BLOCK_KINDS = frozenset(
      "faulthandler", "py-spy", "stage-mark", "progress", "python-warning", "decode-batch", "prefill-batch", "gloo"}
 )  # fmt: skip
 _ERROR_KINDS = frozenset({"error", "exception", "exit"})
-_GLOG_ERROR = re.compile(rb"(?:^|\s|\[)[EF]\d{3,4} \d\d:\d\d")
+_GLOG_ERROR = re.compile(rb"^(?:[\w.-]+ +\| |\[rank\d+\]:)?\[?[EF]\d{3,8} \d\d:\d\d:\d\d")
 _UVICORN_ERROR = re.compile(r"^(?:ERROR|CRITICAL): ")
 
 
@@ -68,6 +68,13 @@ def collect(table: EventTable, blocks: tuple[Block, ...], inside: Rows) -> list[
             found.append(fault)
     found.extend(_from_lines(table, inside, taken))
     return sorted(found, key=lambda f: (f.head, f.row))
+
+
+def demote_after_stop(found: list[Fault], stop: int | None) -> None:
+    """What dies after the server was asked to stop dies of that: no failure."""
+    for fault in found:
+        if stop is not None and fault.head > stop and fault.nature in (roles.CAUSE, roles.VICTIM):
+            fault.nature = roles.TEARDOWN
 
 
 def _holds(inside: Rows, row: int) -> bool:
@@ -125,7 +132,7 @@ def _from_traceback(table: EventTable, index: int, block: Block) -> Fault:
     raised = block.raised[0]
     frames = raised.frames or block.frames
     whole = f"{raised.type}: {raised.message}" if raised.message else raised.type
-    phrase = roles.phrase_of(whole)
+    phrase = roles.phrase_of(whole.strip().split("\n", 1)[0])
     nature = phrase.nature if phrase else roles.CAUSE
     stack = " ".join(f.file + " " + f.function for f in block.frames)
     if nature in (roles.CAUSE, roles.CLIENT) and roles.CLIENT_FRAMES.search(stack) and not roles.SERVER_FRAMES.search(stack):
@@ -185,7 +192,7 @@ def _judge(table: EventTable, shape: Shape) -> tuple[str, str, str] | None:
         return phrase.nature, phrase.key, phrase.go_to
     if shape.kind in _ERROR_KINDS or _UVICORN_ERROR.match(text):
         return (roles.VICTIM, "exit", "") if shape.kind == "exit" else (roles.CAUSE, "error-line", "")
-    if shape.kind in ("cxx-log", "transport") and _GLOG_ERROR.search(table.raw(shape.row)[:120]):
+    if shape.kind in ("cxx-log", "transport", "text", "message") and _GLOG_ERROR.search(table.raw(shape.row)[:120]):
         return roles.CAUSE, "error-line", ""
     return None
 

@@ -8,10 +8,12 @@ import numpy as np
 
 from forensics.engine.table import EventTable
 from forensics.schema.block import Block
-from forensics.schema.launch import Launch
+from forensics.schema.launch import Launch, StageMark
 from forensics.schema.options import Options
+from forensics.schema.rank import Rank
 from forensics.timeline import adapters, ranks, silence, stages
 from forensics.timeline.lookup import Rows
+from forensics.timeline.stages import ORDER
 from forensics.timeline.starts import Start, command_rows, cuts, find_starts, usage_rows
 
 _OVERLAP_S = 900.0
@@ -117,7 +119,8 @@ def _launch(
     starts = [s for p in group for s in p.starts]
     marks = stages.find_marks(table, rows)
     facts = adapters.facts_of(table, rows, blocks, tuple(str(p) for p in options.env))
-    truncated = not starts and not len(command_rows(table, rows)) and not len(usage_rows(table, rows)) and not _from_top(table, rows)
+    truncated = not starts and not len(command_rows(table, rows)) and not len(usage_rows(table, rows))
+    truncated = truncated and not _from_top(table, rows, marks)
     nodes = frozenset(int(s.field("node_rank", "0")) for s in starts if s.field("node_rank", "0").isdigit())
     view = ranks.view(table, rows, facts, marks, truncated, nodes)
     first = group[0]
@@ -147,24 +150,28 @@ def _launch(
     return replace(launch, stages=_with_serving(launch))
 
 
-def _from_top(table: EventTable, rows: Rows) -> bool:
-    """Without server_args the head may still be whole: the first lines then are those of a start."""
-    first = rows[:40]
-    if (table.rank[first] >= 0).any():
+def _from_top(table: EventTable, rows: Rows, marks: tuple[StageMark, ...]) -> bool:
+    """Without server_args the head may still be whole: nothing yet speaks of a server that was up before."""
+    if table.kind(int(rows[0])) in ("frame", "frame-source", "exception", "chain"):
         return False
-    kinds = {table.kind(r) for r in first[:3].tolist()}
-    return bool(kinds & {"traceback-head", "argparse", "python-warning", "router", "shell"}) and "frame" not in {table.kind(int(first[0]))}
+    early = int(rows[min(len(rows) - 1, 3)])
+    if any(s.row.size and stages.series_inside(s, table, rows).any() and int(s.row[0]) <= early for s in table.series.values()):
+        return False
+    if marks:
+        return ORDER[marks[0].stage] <= ORDER["init"]
+    busy = any(stages.series_inside(s, table, rows).any() for s in table.series.values())
+    return not busy and not (table.rank[rows[:40]] >= 0).any()
 
 
-def _reached(table: EventTable, rows: Rows, marks: tuple[object, ...], truncated: bool) -> str:
-    reached = stages.furthest(marks)  # type: ignore[arg-type]
+def _reached(table: EventTable, rows: Rows, marks: tuple[StageMark, ...], truncated: bool) -> str:
+    reached = stages.furthest(marks)
     if not truncated:
         return reached
     busy = [s for s in table.series.values() if stages.series_inside(s, table, rows).any()]
     return "serving" if busy and reached == "config" else reached
 
 
-def _with_serving(launch: Launch) -> dict:  # type: ignore[type-arg]
+def _with_serving(launch: Launch) -> dict[Rank, str]:
     """Once the server is ready every rank that came up serves."""
     if launch.reached != "serving":
         return launch.stages

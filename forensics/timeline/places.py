@@ -17,8 +17,10 @@ NEAR_S = 30.0
 _NAMED = re.compile(r"^(Decode|Prefill|Extend) (?:out of memory|transfer|bootstrap)|\b(prefill|decode)\b")
 
 
-def place_of(table: EventTable, episode: Episode, others: list[Episode], marks: tuple[StageMark, ...], truncated: bool) -> str:
-    """A start-up stage, a phase, or `unknown`."""
+def place_of(
+    table: EventTable, episode: Episode, others: list[Episode], marks: tuple[StageMark, ...], truncated: bool, mode: str = ""
+) -> str:
+    """A start-up stage, a phase, or `unknown`. `mode` is the one PD role of the launch, if it has just one."""
     fault = episode.first
     if episode.nature == roles.CLIENT:
         return "client"
@@ -28,7 +30,7 @@ def place_of(table: EventTable, episode: Episode, others: list[Episode], marks: 
     stage = stage_at(marks, fault.head, rank, default)
     if stage != "serving":
         return _startup(table, fault, stage, marks, truncated)
-    return _phase(table, fault, frames)
+    return _phase(table, fault, frames, mode)
 
 
 def _startup(table: EventTable, fault: Fault, stage: str, marks: tuple[StageMark, ...], truncated: bool) -> str:
@@ -44,7 +46,9 @@ def _startup(table: EventTable, fault: Fault, stage: str, marks: tuple[StageMark
     return stage
 
 
-def _phase(table: EventTable, fault: Fault, frames: tuple[object, ...]) -> str:
+def _phase(table: EventTable, fault: Fault, frames: tuple[object, ...], mode: str) -> str:
+    if mode:
+        return mode
     told = component.phase_of(frames)  # type: ignore[arg-type]
     if told is not None:
         return told

@@ -123,6 +123,7 @@ DEGRADED_PHRASES = _phrases(
 
 CAUSE_PHRASES = _phrases(
     CAUSE,
+    ("device-assert", r"^Assertion failed: |: Assertion `"),
     ("pool-oom", r"^(?:Decode|Prefill|Extend) out of memory"),
     ("bind", r"\[Errno 98\]|address already in use|Address already in use"),
     ("memory-advice-error", r"^Not enough memory\b"),

@@ -74,7 +74,24 @@ def find_marks(table: EventTable, inside: Rows) -> tuple[StageMark, ...]:
                 continue
             bars.add((stage, int(table.source[row])))
         marks.append(StageMark(stage, edge, table.rank_of(row), row, table.time_of(row)))
-    return tuple(marks)
+    return _with_first_decode(table, inside, tuple(marks))
+
+
+def _with_first_decode(table: EventTable, inside: Rows, marks: tuple[StageMark, ...]) -> tuple[StageMark, ...]:
+    """Decode batch lines prove serving where no `ready` line was printed (warm-up skipped, or its request failed):
+    the start-up request is too short to print one."""
+    series = table.series.get("decode")
+    up = next((m.row for m in marks if m.stage == "warmup"), None)
+    if series is None or up is None or any(m.stage == "serving" for m in marks):
+        return marks
+    at = np.flatnonzero(series_inside(series, table, inside) & (series.row > up))
+    if not len(at):
+        return marks
+    first = int(at[0])
+    time = float(series.time[first])
+    row = min(int(series.row[first]), len(table) - 1)
+    mark = StageMark("serving", "begin", None, row, None if np.isnan(time) else time)
+    return tuple(sorted((*marks, mark), key=lambda m: m.row))
 
 
 def rank_stages(marks: tuple[StageMark, ...]) -> dict[Rank, str]:
