@@ -1,0 +1,100 @@
+"""Conditions over a case, in three-valued logic; every node says what it came to, why, and where."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from forensics.grammar.condition_text import format_condition
+from forensics.grammar.condition_tree import (
+    Absent,
+    And,
+    Before,
+    Compare,
+    Count,
+    FirstFailureHas,
+    Known,
+    Level,
+    Member,
+    Node,
+    Not,
+    Or,
+    Reached,
+    Search,
+    Seen,
+    Silence,
+    State,
+    Symptom,
+    Tried,
+    Trend,
+    Truth,
+)
+from forensics.grammar.conditions import parse_condition
+from forensics.rulebook import ask_course, ask_fact, ask_series, ask_signal
+from forensics.rulebook.case import Case
+from forensics.rulebook.outcome import Outcome, kleene_and, kleene_not, kleene_or, some_of
+from forensics.schema.finding import Condition
+
+__all__ = ["Outcome", "evaluate"]
+
+_ASK: dict[type, Callable[[Any, Case], Outcome]] = {
+    Seen: ask_signal.seen,
+    Absent: ask_signal.absent,
+    Before: ask_signal.before,
+    Count: ask_signal.count,
+    FirstFailureHas: ask_signal.first_failure_has,
+    Compare: ask_fact.compare,
+    Member: ask_fact.member,
+    Search: ask_fact.search,
+    Truth: ask_fact.truth_of,
+    Known: ask_fact.known,
+    Symptom: ask_course.symptom,
+    Reached: ask_course.reached,
+    State: ask_course.state,
+    Silence: ask_course.silence,
+    Tried: ask_course.tried,
+    Level: ask_series.level,
+    Trend: ask_series.trend,
+}
+
+
+def evaluate(condition: Condition | Node | str, case: Case) -> Outcome:
+    """What a condition comes to in one launch. ConditionError where the text does not parse."""
+    node = condition
+    if isinstance(condition, Condition):
+        node = parse_condition(condition.text, condition.span)
+    elif isinstance(condition, str):
+        node = parse_condition(condition)
+    return _node(node, case)  # type: ignore[arg-type]
+
+
+def _node(node: Node, case: Case) -> Outcome:
+    if isinstance(node, Not):
+        return _negated(node, case)
+    if isinstance(node, (And, Or)):
+        return _joined(node, case)
+    found = _ASK[type(node)](node, case)
+    text = format_condition(node)
+    return Outcome(found.value, found.witnesses, found.why, found.settle, found.parts, text)
+
+
+def _negated(node: Not, case: Case) -> Outcome:
+    part = _node(node.part, case)
+    return Outcome(
+        kleene_not(part.value), part.witnesses, part.why, part.settle, (part,), format_condition(node)
+    )
+
+
+def _joined(node: And | Or, case: Case) -> Outcome:
+    """All parts are asked, so that each can be explained; those that decided give reason and places."""
+    parts = tuple(_node(p, case) for p in node.parts)
+    join = kleene_and if isinstance(node, And) else kleene_or
+    value = join(p.value for p in parts)
+    told = [p for p in parts if p.value is value]
+    # In a true `or` or a false `and`, one part decides; else all parts of that value do.
+    if value is not None and value is isinstance(node, Or):
+        told = told[:1]
+    witnesses = some_of(w for p in told for w in p.witnesses)
+    why = "; ".join(dict.fromkeys(p.why for p in told if p.why))
+    settle = "; ".join(dict.fromkeys(p.settle for p in told if p.settle)) if value is None else ""
+    return Outcome(value, witnesses, why, settle, parts, format_condition(node))
