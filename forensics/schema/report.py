@@ -250,6 +250,28 @@ class ProblemInfo(_Model):
     hint: str = ""
 
 
+class MetricShift(_Model):
+    """Medians of one batch metric over a launch's serving time."""
+
+    name: str
+    here: float | None = None
+    baseline: float | None = None
+
+
+class BaselineInfo(_Model):
+    """The focus launch held against a good run that the caller named. `new_messages`: shapes of message that the good
+    run does not have; `lost_messages` the other way round (stage marks and warnings only)."""
+
+    path: str
+    launch: str
+    reached: str
+    stages: dict[str, list[float | None]] = Field(default_factory=dict)
+    facts: list[DifferenceInfo] = Field(default_factory=list)
+    new_messages: list[Where] = Field(default_factory=list)
+    lost_messages: list[Where] = Field(default_factory=list)
+    metrics: list[MetricShift] = Field(default_factory=list)
+
+
 class Report(_Model):
     schema_: str = Field(default="1", alias="schema")
     tool: Tool
@@ -259,6 +281,7 @@ class Report(_Model):
     focus: str | None = None
     symptom: str | None = None
     attempts: list[AttemptInfo] = Field(default_factory=list)
+    baseline: BaselineInfo | None = None
     problems: list[ProblemInfo] = Field(default_factory=list)
     omitted: list[str] = Field(default_factory=list)
 

@@ -1,0 +1,150 @@
+"""All stages in order: from named inputs to the report."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from forensics.diagnose.baseline import compare_baseline
+from forensics.diagnose.diagnose import diagnose
+from forensics.diagnose.headline import headline
+from forensics.diagnose.places import Places
+from forensics.engine.scan import scan
+from forensics.engine.table import EventTable
+from forensics.errors import ForensicsError, UsageError
+from forensics.grammar.blocks import find_blocks
+from forensics.ingest.inputs import open_inputs
+from forensics.knowledge.store import Knowledge, load
+from forensics.output.mask import mask
+from forensics.rulebook.case import Case
+from forensics.rulebook.match import match_rules
+from forensics.schema.block import Block
+from forensics.schema.options import Options
+from forensics.schema.report import ProblemInfo, Report, SourceInfo, Tool
+from forensics.timeline.failures import find_failures
+from forensics.timeline.launches import find_launches
+from forensics.version import VERSION
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """One set of inputs, read: the table, its blocks, and one case for each launch (oldest first)."""
+
+    table: EventTable
+    blocks: tuple[Block, ...]
+    cases: tuple[Case, ...]
+    problems: tuple[ProblemInfo, ...]
+
+
+def analyze(names: Sequence[str], options: Options | None = None) -> Report:
+    """Analyze one or many inputs. Raises ForensicsError where nothing usable was read (exit code 2)."""
+    options = options or Options()
+    knowledge = load(options)
+    return report(read(names, options, knowledge), options, knowledge)
+
+
+def report(reading: Reading, options: Options, knowledge: Knowledge) -> Report:
+    """The report on inputs that were read."""
+    problems = [*reading.problems, *(problem_info(p) for p in knowledge.problems)]
+    baseline = _baseline(options, knowledge, problems)
+    places = Places((reading.table, *((baseline.table,) if baseline else ())), masker(options))
+    found = diagnose(reading.cases, knowledge, options, places, baseline.cases if baseline else ())
+    if found.focus is None and reading.cases:
+        raise UsageError(
+            f"--launch {options.launch}: the input has {len(reading.cases)} launches",
+            hint="`--launch all` lists them",
+        )
+    focus = next((c for c in reading.cases if c.launch.id == found.focus), None)
+    compared = compare_baseline(focus, baseline.cases[-1], places) if baseline and focus and baseline.cases else None
+    return Report(
+        schema="1",
+        tool=Tool(
+            version=VERSION,
+            rules=len(knowledge.rules),
+            findings=len(knowledge.findings),
+            deployments=len(knowledge.deployments),
+        ),
+        sources=[*reading.table.infos, *_further_sources(options, baseline)],
+        launches=list(found.launches),
+        headline=headline(found.launches, found.focus, options.symptom),
+        focus=found.focus,
+        symptom=options.symptom,
+        attempts=list(found.attempts),
+        baseline=compared,
+        problems=problems,
+    )
+
+
+def read(names: Sequence[str], options: Options, knowledge: Knowledge, prefix: str = "L") -> Reading:
+    """Inputs to cases. `prefix` names the launches of inputs that are not the ones under analysis (`B1` …)."""
+    inputs = open_inputs(names, options)
+    table = _scan(inputs.sources, options)
+    blocks = find_blocks(table)
+    rules = knowledge.rules
+    earlier: list[Case] = []
+    for launch in find_launches(table, blocks, options):
+        named = replace(launch, id=prefix + launch.id.removeprefix("L"))
+        signals = match_rules(rules, table, blocks, named)
+        full = find_failures(table, blocks, named, signals, rules)
+        earlier.append(
+            Case(table, blocks, full, signals, rules, symptom=options.symptom, earlier=tuple(earlier))
+        )
+    return Reading(table, blocks, tuple(earlier), tuple(inputs.problems))
+
+
+def _scan(sources: Sequence[object], options: Options) -> EventTable:
+    if "paths" in inspect.signature(scan).parameters:
+        return scan([Path(s.name) for s in sources], options)  # type: ignore[attr-defined]
+    return scan(sources, options)
+
+
+def masker(options: Options) -> Callable[[str], str]:
+    """What hides secrets in every text that is shown."""
+    return mask if options.mask else (lambda text: text)
+
+
+def problem_info(problem: object) -> ProblemInfo:
+    """A problem of any stage as the report states it."""
+    if isinstance(problem, ForensicsError):
+        span = problem.span
+        return ProblemInfo(
+            message=problem.message,
+            path=span.path if span else None,
+            line=span.line if span else None,
+            column=span.column if span else None,
+            code=problem.code,
+            hint=problem.hint,
+        )
+    span = getattr(problem, "span", None)
+    return ProblemInfo(
+        message=str(getattr(problem, "message", problem)),
+        path=getattr(span, "path", None) or getattr(problem, "path", None),
+        line=getattr(span, "line", None) or getattr(problem, "line", None),
+        column=getattr(span, "column", None) or getattr(problem, "column", None),
+        code=str(getattr(problem, "code", "")),
+        hint=str(getattr(problem, "hint", "")),
+    )
+
+
+def _baseline(options: Options, knowledge: Knowledge, problems: list[ProblemInfo]) -> Reading | None:
+    """The good run that the caller names; a bad file is a problem, it does not stop the analysis."""
+    if options.baseline is None:
+        return None
+    try:
+        return read([str(options.baseline)], replace(options, symptom=None, since=None, until=None), knowledge, "B")
+    except ForensicsError as error:
+        problems.append(problem_info(error))
+        return None
+
+
+def _further_sources(options: Options, baseline: Reading | None) -> list[SourceInfo]:
+    """Explicit inputs besides the logs: the environment report, the baseline and the history."""
+    infos = [i.model_copy(update={"notes": [*i.notes, "baseline"]}) for i in (baseline.table.infos if baseline else ())]
+    further = [(p, "environment report") for p in options.env]
+    further += [(options.history, "history")] if options.history else []
+    for path, note in further:
+        size = Path(path).stat().st_size if Path(path).is_file() else 0
+        infos.append(SourceInfo(path=str(path), bytes=size, lines=0, notes=[note]))
+    return infos

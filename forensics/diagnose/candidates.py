@@ -1,0 +1,148 @@
+"""Which findings could be the cause: the ledger of each on a launch, and which failures it would explain."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from forensics.diagnose.grounds import Ledger, all_of, ledger, signals_in
+from forensics.rulebook.case import Case
+from forensics.schema.finding import Finding
+from forensics.schema.launch import Failure
+from forensics.schema.signal import Signal
+
+DIRECT, ASSUMED, OTHER, SYMPTOM, AFTERMATH, NOTHING = range(6)
+"""What a finding explains, best first: the first failure by its signals; the first failure, as nothing in the finding
+says otherwise; another failure that is no consequence; only the symptom that the user states; only consequences."""
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A finding on a launch. `explains` holds failure ids (and `symptom:garbage`); `role` is one of the constants
+    above; `row` is the earliest row of what it explains."""
+
+    finding: Finding
+    ledger: Ledger
+    must: bool | None
+    applies: bool | None
+    explains: tuple[str, ...]
+    role: int
+    row: int
+    signals: tuple[str, ...] = field(default=())
+
+    @property
+    def positive(self) -> bool:
+        """Whether anything that happened in the log speaks for it (settings alone do not)."""
+        grounds = (*self.ledger.must, *self.ledger.decisive, *self.ledger.strong)
+        return any(g.value is True and g.observed for g in grounds)
+
+    @property
+    def possible(self) -> bool:
+        """Whether nothing that it requires is known to be false."""
+        return self.must is not False and self.applies is not False
+
+    def count(self, strength: str) -> int:
+        """Number of grounds of this strength that hold."""
+        return len(self.ledger.held(strength))
+
+
+class Weighed:
+    """Candidates by finding and launch, each computed once in one analysis."""
+
+    def __init__(self) -> None:
+        self._found: dict[tuple[str, str], Candidate] = {}
+
+    def of(self, finding: Finding, case: Case) -> Candidate:
+        """The finding on the launch."""
+        key = finding.id, case.launch.id
+        if key not in self._found:
+            self._found[key] = candidate(finding, case)
+        return self._found[key]
+
+
+def candidate(finding: Finding, case: Case) -> Candidate:
+    """One finding on one launch."""
+    book = ledger(finding, case)
+    explains, role, row = explained(finding, book, case)
+    return Candidate(
+        finding=finding,
+        ledger=book,
+        must=all_of(book.must),
+        applies=all_of(book.applies),
+        explains=explains,
+        role=role,
+        row=row,
+        signals=explaining_signals(finding, case),
+    )
+
+
+def is_hypothesis(found: Candidate) -> bool:
+    """Whether a candidate is worth naming at all: it may hold, explains something and has something for it."""
+    if found.must is False or found.applies is False or found.role == NOTHING:
+        return False
+    if found.must is None:
+        return found.positive
+    return found.positive or found.role == SYMPTOM
+
+
+def explaining_signals(finding: Finding, case: Case) -> tuple[str, ...]:
+    """Signals whose failure the finding explains: as it says, else the root signals of its must and decisive grounds,
+    else cascade signals there (a victim's phrase is then all there is to explain)."""
+    if finding.explains:
+        return finding.explains
+    named = signals_in([c for c in finding.grounds if c.strength in ("must", "decisive")], case.rules)
+    for role in ("root", "cascade"):
+        chosen = tuple(s for s in named if case.rules[s].role == role)
+        if chosen:
+            return chosen
+    return ()
+
+
+def explained(finding: Finding, book: Ledger, case: Case) -> tuple[tuple[str, ...], int, int]:
+    """Failures (and the stated symptom) that the finding explains, with its causal role and the earliest row."""
+    names = explaining_signals(finding, case)
+    failures = [f for f in case.launch.failures if touches(f, names, case)]
+    symptom = stated_symptom(case)
+    extra = (f"symptom:{symptom}",) if symptom in finding.symptoms else ()
+    ids = tuple(f.id for f in failures)
+    first = case.launch.failure(case.launch.first_failure)
+    if first and first.id in ids:
+        return (*ids, *extra), DIRECT, first.row
+    if first and not names and _observed(book):
+        return (first.id, *extra), ASSUMED, first.row
+    roots = [f for f in failures if f.role == "root"]
+    if roots:
+        return (*ids, *extra), OTHER, roots[0].row
+    if extra:
+        return (*ids, *extra), SYMPTOM, 0
+    if failures:
+        return ids, AFTERMATH, failures[0].row
+    return (), NOTHING, 0
+
+
+def touches(failure: Failure, names: Iterable[str], case: Case) -> bool:
+    """Whether one of these signals was seen inside a failure."""
+    rows, blocks = set(failure.rows), set(failure.blocks)
+    for name in names:
+        if name in failure.signals:
+            return True
+        signal = case.signals.get(name)
+        if signal and _inside(signal, rows, blocks):
+            return True
+    return False
+
+
+def stated_symptom(case: Case) -> str | None:
+    """What the user saw; a launch that hangs without an error line says so itself."""
+    if case.symptom:
+        return case.symptom
+    return "hang" if case.launch.ended == "hung" and case.launch.first_failure is None else None
+
+
+def _inside(signal: Signal, rows: set[int], blocks: set[int]) -> bool:
+    return any(m.row in rows or (m.block is not None and m.block in blocks) for m in signal.matches)
+
+
+def _observed(book: Ledger) -> bool:
+    held = (*book.held("must"), *book.held("decisive"))
+    return any(g.observed for g in held)

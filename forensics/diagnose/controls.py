@@ -1,0 +1,160 @@
+"""The nearest launch known to work, and how a failing launch differs from it.
+
+Nearest: same hardware and quantization first, then architecture, then features. A control that does not state a
+setting says nothing about it, so only what it states is compared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from forensics.rulebook.case import Case
+from forensics.schema.facts import Fact, Value
+from forensics.schema.finding import Deployment
+from forensics.schema.launch import Launch
+from forensics.schema.span import Span
+
+STRENGTH = {"accuracy": 4, "throughput": 3, "served": 3, "benchmarked": 2, "recommended": 1}
+UNSET = (None, "auto", "", False, ())
+SITE = frozenset(
+    "host port nccl_port dist_init_addr random_seed served_model_name api_key log_level tokenizer_path model_path "
+    "download_dir watchdog_timeout mem_fraction_static max_running_requests context_length".split()
+)
+"""Arguments of a site, a seed or a size: they differ between any two launches and name no mechanism."""
+FAMILIES = ((120, 129, "blackwell"), (100, 110, "blackwell"), (90, 99, "hopper"), (89, 89, "ada"), (80, 88, "ampere"))
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One setting in which a launch and a control differ. `name` is a dotted fact name."""
+
+    name: str
+    here: Value
+    control: Value
+    tested: bool
+    where: Span | None
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """The nearest control with the reason for choosing it and all differences."""
+
+    deployment: Deployment
+    why: str
+    differences: tuple[Difference, ...]
+
+
+def nearest(launch: Launch, deployments: Iterable[Deployment]) -> tuple[Deployment, str] | None:
+    """The control to hold against a launch, or None where nothing comparable is known."""
+    scored = [(score, d) for d in deployments if (score := _score(launch, d)) is not None]
+    if not scored:
+        return None
+    best = min(scored, key=lambda pair: ([-x for x in pair[0]], pair[1].id))
+    return best[1], _why(launch, best[1])
+
+
+def compare(case: Case, same: Sequence[Case], deployments: Iterable[Deployment]) -> Comparison | None:
+    """Hold a launch against its nearest control. `same`: other launches of the input that failed in the same way; a
+    difference is tested when one of them had the control's value and still failed."""
+    found = nearest(case.launch, deployments)
+    if found is None:
+        return None
+    deployment, why = found
+    stated = dict(_stated(deployment))
+    names = [n for n in stated if n.split(".", 1)[1] not in SITE or not n.startswith("args.")]
+    differences = [d for n in names if (d := _difference(n, stated[n], case.launch, same)) is not None]
+    return Comparison(deployment, why, tuple(differences))
+
+
+def _difference(name: str, control: Value, launch: Launch, same: Sequence[Case]) -> Difference | None:
+    here = value_of(launch, name)
+    others = [value_of(c.launch, name) for c in same]
+    differing = [f for f in (here, *others) if f is not None and not equal(f.value, control)]
+    if not differing:
+        return None
+    agreed = [f for f in (here, *others) if f is not None and equal(f.value, control)]
+    fact = differing[0]
+    return Difference(name, fact.value, control, bool(agreed), fact.where)
+
+
+def value_of(launch: Launch, name: str) -> Fact | None:
+    """A fact of a launch; None is unknown."""
+    return launch.facts.get(name)
+
+
+def equal(a: Value, b: Value) -> bool:
+    """Whether two values mean the same setting: unset, `auto` and false count as one, numbers compare as numbers."""
+    if a in UNSET and b in UNSET:
+        return True
+    if isinstance(a, (int, float)) and isinstance(b, (int, float)):
+        return float(a) == float(b)
+    return str(a).lower().removeprefix("torch.") == str(b).lower().removeprefix("torch.")
+
+
+def _stated(deployment: Deployment) -> list[tuple[str, Value]]:
+    stated: list[tuple[str, Value]] = []
+    if deployment.architecture:
+        stated.append(("model.architecture", deployment.architecture))
+    stated += [(f"feature.{name}", True) for name in deployment.features]
+    if deployment.features:
+        known = set(deployment.features)
+        stated += [(f"feature.{n}", False) for n in ("dsa", "mla", "moe", "speculative", "hybrid", "pd") if n not in known]
+    if deployment.quantization:
+        stated.append(("args.quantization", deployment.quantization))
+    stated += [(f"args.{name}", value) for name, value in deployment.args]
+    stated += [(f"env.{name}", value) for name, value in deployment.env]
+    stated += list(deployment.facts)
+    return stated
+
+
+def _score(launch: Launch, deployment: Deployment) -> tuple[int, int, int, int] | None:
+    hardware = _hardware(launch, deployment)
+    quantization = _quantization(launch, deployment)
+    architecture = int(_text(launch, "model.architecture") == deployment.architecture.lower() != "")
+    if not architecture and (hardware < 2 or quantization < 1):
+        return None
+    here = {n.split(".", 1)[1] for n, f in launch.facts.items() if n.startswith("feature.") and f.value is True}
+    shared = len(here & set(deployment.features)) - len(set(deployment.features) - here)
+    return hardware + quantization, architecture, shared, STRENGTH.get(deployment.strength, 0)
+
+
+def _hardware(launch: Launch, deployment: Deployment) -> int:
+    """3: same compute capability, 2: same family; one more for the same number of GPUs; 0: other or unknown."""
+    sm, family = launch.facts.get("gpu.sm"), _text(launch, "gpu.family")
+    score = 0
+    if sm is not None and deployment.sm is not None and sm.value == deployment.sm:
+        score = 3
+    elif family and deployment.sm is not None and family == family_of(deployment.sm):
+        score = 2
+    count = launch.facts.get("launch.ranks") or launch.facts.get("gpu.count")
+    return score + int(score > 0 and count is not None and count.value == deployment.gpu_count)
+
+
+def _quantization(launch: Launch, deployment: Deployment) -> int:
+    fact = launch.facts.get("args.quantization") or launch.facts.get("weights.quantization")
+    if fact is None:
+        return 0
+    here, there = str(fact.value or "").lower(), deployment.quantization.lower()
+    return 2 if here == there != "" else int(here in ("", "none") and there in ("", "none"))
+
+
+def family_of(sm: int) -> str:
+    """GPU family of a compute capability such as 120."""
+    return next((name for low, high, name in FAMILIES if low <= sm <= high), "blackwell" if sm >= 100 else "")
+
+
+def _text(launch: Launch, name: str) -> str:
+    fact = launch.facts.get(name)
+    return "" if fact is None or fact.value is None else str(fact.value).lower()
+
+
+def _why(launch: Launch, deployment: Deployment) -> str:
+    reasons = []
+    if _hardware(launch, deployment):
+        reasons.append("same GPU family" if _hardware(launch, deployment) < 3 else "same GPU")
+    if _quantization(launch, deployment) == 2:
+        reasons.append(f"same quantization ({deployment.quantization})")
+    if deployment.architecture and _text(launch, "model.architecture") == deployment.architecture.lower():
+        reasons.append("same architecture")
+    return "nearest known-good launch: " + ", ".join(reasons)

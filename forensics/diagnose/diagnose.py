@@ -1,0 +1,71 @@
+"""From cases and knowledge to the launches, attempts and focus of a report."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from forensics.diagnose.attempts import attempts
+from forensics.diagnose.convert import launch_info
+from forensics.diagnose.hypotheses import Diagnosis, diagnose_launch
+from forensics.diagnose.candidates import Weighed
+from forensics.diagnose.places import Places
+from forensics.diagnose.present import hypothesis_infos, comparison_info
+from forensics.diagnose.risks import risks
+from forensics.knowledge.store import Knowledge
+from forensics.rulebook.case import Case
+from forensics.schema.options import Options
+from forensics.schema.report import AttemptInfo, LaunchInfo
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnosed:
+    """What the diagnosis adds to a report."""
+
+    launches: tuple[LaunchInfo, ...]
+    attempts: tuple[AttemptInfo, ...]
+    focus: str | None
+
+
+def diagnose(
+    cases: Sequence[Case], knowledge: Knowledge, options: Options, places: Places, controls: Sequence[Case] = ()
+) -> Diagnosed:
+    """Diagnose every launch of the input. `controls`: further launches (history, baseline) that count as attempts
+    and comparisons but are not reported themselves."""
+    weighed = Weighed()
+    everyone = (*cases, *controls)
+    focus = choose_focus(cases, options)
+    found = {c.launch.id: diagnose_launch(c, everyone, knowledge, weighed) for c in cases}
+    infos = tuple(_info(c, found[c.launch.id], knowledge, weighed, places) for c in cases)
+    return Diagnosed(infos, attempts(cases, found, places), focus)
+
+
+def choose_focus(cases: Sequence[Case], options: Options) -> str | None:
+    """The launch of the headline: the one asked for, else the last failed one, else the last."""
+    if not cases:
+        return None
+    if options.launch.isdigit():
+        wanted = f"L{int(options.launch)}"
+        return wanted if any(c.launch.id == wanted for c in cases) else None
+    failed = [c for c in cases if c.launch.first_failure is not None]
+    if not failed:
+        failed = [c for c in cases if c.launch.ended == "hung"]
+    return (failed or list(cases))[-1].launch.id
+
+
+def _info(
+    case: Case, found: Diagnosis, knowledge: Knowledge, weighed: Weighed, places: Places
+) -> LaunchInfo:
+    info = launch_info(case.launch, places)
+    shown = hypothesis_infos(case, found, places)
+    quiet = not found.judged and not found.engine
+    return info.model_copy(
+        update={
+            "hypotheses": shown,
+            "risks": risks(knowledge.findings, case, weighed, places) if quiet and not found.asked else [],
+            "comparison": comparison_info(found.comparison, places),
+            "next": found.steps,
+            "nearest": list(found.nearest),
+            "unexplained": found.unexplained,
+        }
+    )

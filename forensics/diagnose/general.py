@@ -1,0 +1,151 @@
+"""What can be said when no known cause fits: general facts of reading a multi-rank log, as modest hypotheses.
+
+Each reader below looks at the first failure and says what kind of thing it is, on which ground. They name a mechanism
+or a place, never a known cause, and stay at `possible`.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from forensics.diagnose.grounds import FOR, Ground
+from forensics.rulebook.case import Case
+from forensics.schema.launch import Failure
+from forensics.schema.rank import Rank
+
+_GB = r"([\d.]+) ?(GiB|MiB|GB|MB)"
+_OOM = re.compile(rf"Tried to allocate {_GB}.*?{_GB} is free")
+_SHARED = re.compile(r"Required: (\d+), Hardware limit: (\d+)")
+_EXIT = re.compile(r"exit ?code:? (-?\d+)")
+_SIGNALS = {-9: "SIGKILL", -11: "SIGSEGV", -6: "SIGABRT", -7: "SIGBUS", -15: "SIGTERM", 137: "SIGKILL", 139: "SIGSEGV",
+            134: "SIGABRT", 143: "SIGTERM"}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class General:
+    """A general reading: `title` for the report, `why` in one sentence, its grounds, what to collect next."""
+
+    title: str
+    why: str
+    grounds: tuple[Ground, ...]
+    collect: tuple[tuple[str, str], ...] = ()
+
+
+def read(case: Case) -> General | None:
+    """The general reading of a launch's first failure, or None where the log shows none."""
+    failure = case.launch.failure(case.launch.first_failure)
+    if failure is None:
+        return None
+    for reader in (_memory, _shared_memory, _exit_code, _silent_rank, _device_assert):
+        found = reader(case, failure)
+        if found is not None:
+            return found
+    return _exception(case, failure)
+
+
+def _memory(case: Case, failure: Failure) -> General | None:
+    if "out of memory" not in failure.text.lower() or "shared memory" in failure.text.lower():
+        return None
+    found = _OOM.search(failure.text)
+    why = "GPU memory ran out"
+    if found:
+        tried, free = _mib(found.group(1), found.group(2)), _mib(found.group(3), found.group(4))
+        short = "the request is larger than what is free, so this is no fragmentation" if tried > free else "enough is free in sum, so the free memory is in pieces"
+        why = f"tried {found.group(1)} {found.group(2)} with {found.group(3)} {found.group(4)} free: {short}"
+    where = f" in {failure.component}" if failure.component else ""
+    return General(
+        f"GPU memory ran out during {failure.stage}{where}",
+        why,
+        (_ground(case, failure, why),),
+        (("memory in use by every process of every GPU, before and at the failure", "nvidia-smi"),),
+    )
+
+
+def _shared_memory(case: Case, failure: Failure) -> General | None:
+    found = _SHARED.search(failure.text)
+    if not found:
+        return None
+    why = f"a kernel wants {found.group(1)} bytes of shared memory per block, the chip gives {found.group(2)}; device memory is not the question"
+    return General("A kernel's tile needs more shared memory than the GPU has", why, (_ground(case, failure, why),))
+
+
+def _exit_code(case: Case, failure: Failure) -> General | None:
+    found = _EXIT.search(failure.text)
+    code = int(found.group(1)) if found else None
+    if code is None:
+        return None
+    name = _SIGNALS.get(code)
+    if name == "SIGKILL":
+        why = f"exit code {code} is SIGKILL: nothing in the process failed; the kernel's or the container's memory killer, or somebody, ended it"
+        return General("A process was killed from outside", why, (_ground(case, failure, why),), (
+            ("whether the kernel's memory killer ended it", "dmesg -T | grep -i -E 'killed process|out of memory'"),
+            ("memory limit and use of the container", "cat /sys/fs/cgroup/memory.events"),
+        ))  # fmt: skip
+    if name:
+        why = f"exit code {code} is {name}: the process died in native code"
+        return General(f"A process died by {name}", why, (_ground(case, failure, why),), (
+            ("the native stack of the faulting thread", "PYTHONFAULTHANDLER=1, and gdb -p PID or the core file"),
+        ))  # fmt: skip
+    why = f"exit code {code}: the child raised or left by itself; its own exception is not in this log"
+    return General("A child process ended; its own error is not in this log", why, (_ground(case, failure, why),), (
+        ("the complete standard error of the child process, from its start", ""),
+    ))  # fmt: skip
+
+
+def _silent_rank(case: Case, failure: Failure) -> General | None:
+    waited = "timeout" in failure.text.lower() or "timed out" in failure.text.lower() or "watchdog" in failure.text.lower()
+    if not waited:
+        return None
+    if failure.suspect_ranks:
+        who = ", ".join(str(r) for r in failure.suspect_ranks)
+        why = f"the ranks that report waited; {who} {failure.suspect_why or 'did not answer'}".rstrip()
+        title = f"{who} stopped taking part during {failure.stage}"
+    else:
+        why = "the ranks that report waited for a peer; the log does not show which one"
+        title = f"A rank stopped taking part during {failure.stage}"
+    return General(title, why, (_ground(case, failure, why),), (
+        ("the Python and native stacks of every scheduler while it hangs", "py-spy dump --native --pid PID"),
+        ("use of every GPU while it hangs", "nvidia-smi"),
+    ))  # fmt: skip
+
+
+def _device_assert(case: Case, failure: Failure) -> General | None:
+    text = failure.text.lower()
+    if "assert" in text and ("device-side" in text or "assertion `" in text or ".cu" in text):
+        why = "a GPU kernel found a value that it does not accept; the CUDA errors that follow on the ranks are consequences"
+        if "probability tensor" in text:
+            why = "the sampler was handed probabilities that are not finite: the numbers broke in an earlier layer"
+        return General(f"A device assert during {failure.stage}", why, (_ground(case, failure, why),), (
+            ("the failing kernel's own call", "CUDA_LAUNCH_BLOCKING=1 before the same command"),
+        ))  # fmt: skip
+    return None
+
+
+def _exception(case: Case, failure: Failure) -> General:
+    where = f" in {failure.component}" if failure.component else ""
+    spread = _spread(case, failure)
+    why = f"first failure during {failure.stage}{where}; {spread}" if spread else f"first failure during {failure.stage}{where}"
+    kind = failure.text.split(":", 1)[0].strip()[:80] if ":" in failure.text[:80] else failure.text[:80]
+    return General(f"{kind}{where} during {failure.stage}", why, (_ground(case, failure, why),))
+
+
+def _spread(case: Case, failure: Failure) -> str:
+    """One rank or all of them: device, memory or data on the one hand, configuration, shape or version on the other."""
+    ranks: set[Rank] = set(failure.ranks)
+    expected = case.launch.expected or case.launch.seen
+    if len(expected) < 2 or not ranks:
+        return ""
+    if ranks >= set(expected):
+        return "the same on every rank, which speaks for configuration, shape or version"
+    if len(ranks) == 1:
+        return f"on {next(iter(ranks))} only, which speaks for this rank's device, memory or data"
+    return f"on {len(ranks)} of {len(expected)} ranks"
+
+
+def _ground(case: Case, failure: Failure, why: str) -> Ground:
+    return Ground(FOR, "weak", "the first failure", True, why, where=(case.table.span(failure.row),), observed=True)
+
+
+def _mib(number: str, unit: str) -> float:
+    return float(number.rstrip(".") or 0) * (1024 if unit.startswith("G") else 1)

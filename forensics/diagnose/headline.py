@@ -1,0 +1,49 @@
+"""The one sentence of a report."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from forensics.schema.report import HypothesisInfo, LaunchInfo
+
+
+def headline(launches: Sequence[LaunchInfo], focus: str | None, symptom: str | None) -> str:
+    """What happened and most likely why, in one sentence."""
+    launch = next((x for x in launches if x.id == focus), None)
+    if launch is None:
+        return "No launch of a server was found in the input"
+    name = f"{launch.id}: " if len(launches) > 1 else ""
+    return f"{name}{_what(launch, symptom)}{_why(launch)}"
+
+
+def _what(launch: LaunchInfo, symptom: str | None) -> str:
+    first = launch.first_failure
+    if first is not None:
+        who = first.rank or (", ".join(first.suspect_ranks[:4]) and f"suspect {', '.join(first.suspect_ranks[:4])}")
+        place = f" on {who}" if who else ""
+        return f"failed during {first.stage}{place} at line {first.where.line}"
+    if symptom:
+        return f"no failure in the log; stated symptom: {symptom}"
+    if launch.ended in ("running", "log-ends", "stopped") and launch.reached == "serving":
+        return "no failure; the server came up and serves"
+    at = launch.progress or launch.reached
+    if launch.ended in ("running", "log-ends"):
+        return f"no failure; the log ends at {at}"
+    return f"{launch.ended} at {at}"
+
+
+def _why(launch: LaunchInfo) -> str:
+    live = [h for h in launch.hypotheses if h.verdict != "ruled-out"]
+    if live:
+        return f"; {_cause(live[0])}"
+    if launch.first_failure is not None:
+        return "; none of the known causes fits"
+    if launch.risks:
+        count = len(launch.risks)
+        return f"; {count} known risk{'s' if count > 1 else ''}"
+    return ""
+
+
+def _cause(hypothesis: HypothesisInfo) -> str:
+    name = hypothesis.finding or hypothesis.title
+    return f"{hypothesis.verdict} cause: {name}"

@@ -1,0 +1,177 @@
+"""What to try or collect next: the cheapest thing that best separates the hypotheses that are left.
+
+An experiment changes one variable of the launch's own command. Nothing that the input shows as tried is offered.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Sequence
+
+from forensics.diagnose.controls import Comparison
+from forensics.diagnose.general import General
+from forensics.diagnose.grounds import UNKNOWN
+from forensics.diagnose.tried import has_step, step_name, step_text
+from forensics.diagnose.verdict import ESTABLISHED, RULED_OUT, Judged
+from forensics.rulebook.case import Case
+from forensics.rulebook.versions import overlap
+from forensics.schema.finding import FixStep
+from forensics.schema.report import NextStep
+
+MAX_STEPS = 5
+_PYTHON = re.compile(r"(?:^|/)python[\d.]*$")
+
+
+def next_steps(
+    case: Case,
+    judged: Sequence[Judged],
+    alike: Sequence[Case],
+    comparison: Comparison | None,
+    general: General | None,
+) -> list[NextStep]:
+    """At most `MAX_STEPS` steps, best first."""
+    live = [j for j in judged if j.verdict != RULED_OUT]
+    steps = _verify(case, live) or _experiments(case, live, (case, *alike))
+    steps += _data(live)
+    if not live and comparison is not None:
+        steps += _differences(case, comparison)
+    if general is not None and (not live or len(steps) < 2):
+        steps += [NextStep(kind="datum", do=f"collect {what}", command=command) for what, command in general.collect]
+    if not steps and case.launch.first_failure is not None:
+        steps += _collect(case)
+    distinct = {(s.do, s.command): s for s in steps}
+    return list(distinct.values())[:MAX_STEPS]
+
+
+def command_with(command: str, step: FixStep) -> str:
+    """The launch command with one flag or environment variable changed; "" where it cannot be edited safely."""
+    try:
+        words = shlex.split(command)
+    except ValueError:
+        return ""
+    if not any("sglang" in w for w in words):
+        return ""
+    if step.kind == "env":
+        at = next((i for i, w in enumerate(words) if _PYTHON.search(w) or w == "sglang"), 0)
+        if step.op == "remove":
+            return shlex.join(w for w in words if not w.startswith(f"{step.name}="))
+        words = [w for w in words[:at] if not w.startswith(f"{step.name}=")] + words[at:]
+        at = next((i for i, w in enumerate(words) if _PYTHON.search(w) or w == "sglang"), 0)
+        return _joined([*words[:at], f"{step.name}={step.value or ''}", *words[at:]])
+    return _joined(_with_flag(words, step))
+
+
+def _with_flag(words: list[str], step: FixStep) -> list[str]:
+    kept: list[str] = []
+    skip = False
+    for position, word in enumerate(words):
+        if skip:
+            skip = False
+            continue
+        name = word.split("=", 1)[0].replace("_", "-")
+        if word.startswith("--") and name == step.name.replace("_", "-"):
+            following = words[position + 1] if position + 1 < len(words) else "--"
+            skip = "=" not in word and not following.startswith("--")
+            continue
+        kept.append(word)
+    if step.op == "remove":
+        return kept
+    return [*kept, step.name, *([step.value] if step.value else [])]
+
+
+def _joined(words: Sequence[str]) -> str:
+    return " ".join(w if re.fullmatch(r"[A-Za-z_]\w*=\S*", w) else shlex.quote(w) for w in words)
+
+
+def _verify(case: Case, live: Sequence[Judged]) -> list[NextStep]:
+    """An established cause needs no experiment to separate it, only the relaunch that proves the fix."""
+    if not live or live[0].verdict != ESTABLISHED:
+        return []
+    finding = live[0].candidate.finding
+    shows = finding.verify[0] if finding.verify else "the same load passes the point of failure"
+    for step in finding.fix:
+        if _offered(case, step) and not has_step(case.launch, step):
+            return [_experiment(case, step, live[:1], f"the fix holds when the relaunch shows: {shows}")]
+    return []
+
+
+def _experiments(case: Case, live: Sequence[Judged], group: Sequence[Case]) -> list[NextStep]:
+    found: list[tuple[tuple[int, int], NextStep]] = []
+    for place, judged in enumerate(live):
+        for step in judged.candidate.finding.fix:
+            if not _offered(case, step) or any(has_step(c.launch, step) for c in group):
+                continue
+            shared = sum(1 for j in live if j is not judged and _touched(j, step))
+            settles = f"passes: {judged.candidate.finding.id}; same failure: it is ruled out"
+            found.append(((place, shared), _experiment(case, step, [judged], settles)))
+            break
+    return [step for _, step in sorted(found, key=lambda pair: pair[0])][:3]
+
+
+def _experiment(case: Case, step: FixStep, judged: Sequence[Judged], settles: str) -> NextStep:
+    fact = case.launch.facts.get("launch.command")
+    command = command_with(str(fact.value), step) if fact and fact.value else ""
+    return NextStep(
+        kind="experiment",
+        do=f"relaunch with {step_text(step)} and nothing else changed",
+        command=command or step_text(step),
+        separates=[j.candidate.finding.id for j in judged],
+        settles=settles,
+    )
+
+
+def _offered(case: Case, step: FixStep) -> bool:
+    """Flags and environment only, and only those that this launch's release can have."""
+    if step.kind not in ("flag", "env") or (step.op != "remove" and "<" in (step.value or "")):
+        return False
+    return not step.versions or overlap(case.launch.version, step.versions) != "outside"
+
+
+def _touched(judged: Judged, step: FixStep) -> bool:
+    return any(s.kind == step.kind and step_name(s) == step_name(step) for s in judged.candidate.finding.fix)
+
+
+def _data(live: Sequence[Judged]) -> list[NextStep]:
+    """Unknown conditions of the leading hypotheses, with what would settle them; the ones that several need first."""
+    wanted: dict[str, tuple[list[str], str]] = {}
+    for judged in live[:4]:
+        for ground in judged.grounds:
+            if ground.side == UNKNOWN and ground.settle and ground.strength in ("must", "decisive", "strong", "applies"):
+                wanted.setdefault(ground.settle, ([], ground.condition))[0].append(judged.candidate.finding.id)
+    ordered = sorted(wanted.items(), key=lambda pair: -len(set(pair[1][0])))
+    return [
+        NextStep(
+            kind="datum",
+            do=f"find out: {condition}",
+            command=settle,
+            separates=sorted(set(ids)),
+            settles=condition,
+        )
+        for settle, (ids, condition) in ordered[:3]
+    ]
+
+
+def _differences(case: Case, comparison: Comparison) -> list[NextStep]:
+    """No cause is left: take back one untested difference to the launch that works."""
+    for difference in comparison.differences:
+        if difference.tested or not difference.name.startswith("args."):
+            continue
+        name = "--" + difference.name.removeprefix("args.").replace("_", "-")
+        unset = difference.control in (None, "", "auto", False)
+        value = None if difference.control is True or unset else str(difference.control)
+        step = FixStep("flag", "remove" if unset else "set", name, value)
+        return [_experiment(case, step, [], f"whether {name} matters; {comparison.deployment.id} works without it")]
+    return []
+
+
+def _collect(case: Case) -> list[NextStep]:
+    missing = ", ".join(str(r) for r in case.launch.missing[:8])
+    steps = []
+    if missing:
+        steps.append(NextStep(kind="datum", do=f"collect the log of the ranks that never reported: {missing}"))
+    if case.launch.truncated_head:
+        steps.append(NextStep(kind="datum", do="collect the log from the launch command on; its head is cut off"))
+    if not any(n.startswith("gpu.") for n in case.launch.facts):
+        steps.append(NextStep(kind="datum", do="say what the host is", command="python3 -m sglang.check_env"))
+    return steps

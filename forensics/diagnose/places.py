@@ -1,0 +1,65 @@
+"""Places of a report: rows and spans of the table as `Where`, with the line's text made safe to show."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from forensics.engine.table import EventTable
+from forensics.schema.report import Where
+from forensics.schema.span import Span
+
+MAX_TEXT = 400
+"""Characters of a line that a report shows."""
+MAX_PLACES = 12
+"""Places kept for one ground: enough to see every rank of a node, bounded for floods."""
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """Turns rows and spans into `Where`. `tables`: that of the input first, then those of further inputs (a
+    baseline). `mask` hides secrets; the text is cut to `MAX_TEXT` characters."""
+
+    tables: tuple[EventTable, ...]
+    mask: Callable[[str], str]
+
+    @property
+    def table(self) -> EventTable:
+        """The table of the input under analysis."""
+        return self.tables[0]
+
+    def row(self, row: int) -> Where:
+        """The place of a table row with its message."""
+        return Where.of(self.table.span(row), self.text(row))
+
+    def text(self, row: int) -> str:
+        """The message of a row, masked and cut."""
+        return self.safe(self.table.text(row))
+
+    def safe(self, text: str) -> str:
+        """Any text of the input, masked and cut."""
+        masked = self.mask(text)
+        return masked if len(masked) <= MAX_TEXT else masked[: MAX_TEXT - 1] + "…"
+
+    def span(self, span: Span) -> Where:
+        """The place of a span; the text is that of the table row on this line, if there is one."""
+        for table in self.tables:
+            row = row_of(table, span)
+            if row is not None:
+                return Where.of(span, self.safe(table.text(row)))
+        return Where.of(span)
+
+    def spans(self, spans: Iterable[Span]) -> list[Where]:
+        """Distinct places in the order given, at most `MAX_PLACES`."""
+        return [self.span(s) for s in list(dict.fromkeys(spans))[:MAX_PLACES]]
+
+
+def row_of(table: EventTable, span: Span) -> int | None:
+    """The table row that stands at a span, or None (facts from other inputs, hot lines)."""
+    for index, source in enumerate(table.sources):
+        if source.name == span.path:
+            hits = np.flatnonzero((table.source == index) & (table.line == span.line))
+            return int(hits[0]) if len(hits) else None
+    return None

@@ -1,0 +1,254 @@
+"""Launches of the input as experiments: which hypotheses a launch refutes, weakens or shows.
+
+- A launch that failed in the same way although the setting that a cause needs was changed away refutes that cause.
+- A launch that has a finding's fix and failed in the same way refutes it when it had all of the fix's alternatives
+  that can be tried, else it weakens it.
+- A failing and a good launch that differ in one variable show the cause that this variable belongs to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from forensics.diagnose.candidates import Candidate, Weighed
+from forensics.diagnose.convert import stage_index
+from forensics.diagnose.grounds import AGAINST, FOR, Ground
+from forensics.diagnose.variables import Varied, varied
+from forensics.rulebook.case import Case
+from forensics.schema.facts import Value
+from forensics.schema.finding import Finding, FixStep
+from forensics.schema.launch import Failure, Launch
+from forensics.schema.span import Span
+
+TRUE_WORDS = {"1", "true", "yes", "on", ""}
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """A failing launch and a good one that differ in one variable."""
+
+    bad: Case
+    good: Case
+    variable: Varied
+
+
+def first_failure(case: Case) -> Failure | None:
+    """The launch's first failure."""
+    return case.launch.failure(case.launch.first_failure)
+
+
+def same_failure(a: Case, b: Case) -> bool:
+    """Whether two launches failed in the same way: same mechanism (or shared signals) at a comparable place."""
+    x, y = first_failure(a), first_failure(b)
+    if x is None or y is None:
+        return False
+    if x.mechanism == y.mechanism:
+        return True
+    return bool(set(x.signals) & set(y.signals)) and x.stage == y.stage
+
+
+def failing_alike(case: Case, others: Sequence[Case]) -> tuple[Case, ...]:
+    """The other launches that failed as this one did."""
+    return tuple(o for o in others if o.launch.id != case.launch.id and same_failure(case, o))
+
+
+def is_good(case: Case, than: Case) -> bool:
+    """Whether a launch works where another failed: no failure of its own, and it went beyond that point."""
+    failure = first_failure(than)
+    if case.launch.first_failure is not None or failure is None or case.launch.reached != "serving":
+        return False
+    if stage_index(failure.stage) < stage_index("serving"):
+        return True
+    return _served(case)
+
+
+def _served(case: Case) -> bool:
+    """Whether requests were answered after start-up: decode steps (or good answers) in the launch's own lines."""
+    rows = case.launch.rows
+    low, high = (int(rows[0]), int(rows[-1]) + 1) if len(rows) else (0, 0)
+    decode = case.table.series.get("decode")
+    if decode is not None and bool(((decode.row >= low) & (decode.row <= high)).any()):
+        return True
+    prefill = case.table.series.get("prefill")
+    return prefill is not None and int(((prefill.row >= low) & (prefill.row <= high)).sum()) > 2
+
+
+def pairs(case: Case, everyone: Sequence[Case]) -> tuple[Pair, ...]:
+    """Single-variable comparisons that concern this launch's failure."""
+    bad = (case, *failing_alike(case, everyone))
+    found = []
+    for one in bad:
+        for good in everyone:
+            if is_good(good, one):
+                changed = varied(one.launch, good.launch)
+                if len(changed) == 1:
+                    found.append(Pair(one, good, changed[0]))
+    return tuple(found)
+
+
+def comparison_ground(found: Candidate, known: Sequence[Pair]) -> Ground | None:
+    """The decisive ground of a finding that the changed variable belongs to."""
+    if found.must is False or found.applies is False:
+        return None
+    for pair in known:
+        if concerns(found.finding, pair.variable) and _gone(found.finding, pair):
+            why = (
+                f"single-variable comparison: {pair.bad.launch.id} fails, {pair.good.launch.id} works, and only "
+                f"{pair.variable.text()} differs"
+            )
+            return Ground(FOR, "decisive", f"only {pair.variable.fact} differs", True, why, where=_places(pair), observed=True)
+    return None
+
+
+def still_there(found: Candidate, known: Sequence[Pair], weighed: Weighed) -> Ground | None:
+    """Ground against a finding all of whose settings and warnings the good launch of a pair has as well."""
+    for pair in known:
+        if concerns(found.finding, pair.variable) or not _constant(found.finding, pair, weighed):
+            continue
+        why = f"{pair.good.launch.id} works and has all that this needs; only {pair.variable.text()} differs"
+        return Ground(AGAINST, "against", "the good launch has it too", True, why, where=_places(pair), observed=True)
+    return None
+
+
+def refuted_by(finding: Finding, case: Case, everyone: Sequence[Case], weighed: Weighed) -> Ground | None:
+    """The attempt that rules a finding out for this launch's failure, or None."""
+    alike = failing_alike(case, everyone)
+    group = (case, *alike)
+    having = [c for c in group if weighed.of(finding, c).possible]
+    lacking = [c for c in group if having and not weighed.of(finding, c).possible]
+    for other in lacking:
+        variable = _setting_changed(finding, having, other)
+        if variable is not None:
+            why = f"{other.launch.id} failed in the same way with {variable.text()}, so what it needs was not there"
+            return Ground(AGAINST, "excludes", f"tried {variable.fact}", True, why, where=_failure_place(other, variable.where))
+    steps = [s for s in finding.fix if s.kind in ("flag", "env") and s.op in ("set", "remove", "")]
+    tried = {i: c for i, s in enumerate(steps) for c in group if has_step(c.launch, s) and _chosen(s, c, group)}
+    if steps and len(tried) == len(steps):
+        other = next(iter(tried.values()))
+        why = f"{other.launch.id} had its fix ({step_text(steps[0])}) and failed in the same way"
+        return Ground(AGAINST, "excludes", "tried its fix and same failure", True, why, where=_failure_place(other, None))
+    return None
+
+
+def weakened_by(finding: Finding, case: Case, everyone: Sequence[Case]) -> tuple[Ground, ...]:
+    """Grounds against from attempts that changed what a finding concerns, without effect."""
+    grounds = []
+    group = (case, *failing_alike(case, everyone))
+    for position, other in enumerate(group):
+        for before in group[:position] + group[position + 1 :]:
+            changed = [v for v in varied(before.launch, other.launch) if concerns(finding, v)]
+            if changed and _order(before) < _order(other):
+                why = f"{other.launch.id} varied {changed[0].text()} and failed in the same way"
+                text = f"tried {changed[0].fact}"
+                grounds.append(Ground(AGAINST, "against", text, True, why, where=_failure_place(other, changed[0].where)))
+                break
+    return tuple(grounds)
+
+
+def concerns(finding: Finding, variable: Varied) -> bool:
+    """Whether a finding is about a variable: a step of its fix changes it, or one of its conditions asks for it."""
+    for step in finding.fix:
+        if step.kind == variable.kind and step_name(step) == variable.name:
+            return True
+    wanted = {variable.fact, *_features(variable)}
+    texts = [c.text for c in (*finding.applies, *finding.grounds) if c.strength in ("must", "decisive", "strong", "applies", "")]
+    return any(name in text for text in texts for name in wanted)
+
+
+def has_step(launch: Launch, step: FixStep) -> bool:
+    """Whether a launch already has a fix step. Unknown counts as no."""
+    name = step_name(step)
+    fact = launch.facts.get(f"{'args' if step.kind == 'flag' else 'env'}.{name}")
+    if step.op == "remove":
+        return fact is not None and fact.value in (None, "", False, "auto")
+    if fact is None or fact.value is None:
+        return False
+    if step.value is None:
+        return fact.value not in (False, "", "auto")
+    return matches(fact.value, step.value)
+
+
+def matches(value: Value, wanted: str) -> bool:
+    """Whether a fact has the value of a fix step (`1` and true are the same switch)."""
+    if isinstance(value, bool):
+        return value is (wanted.lower() in TRUE_WORDS)
+    if isinstance(value, (int, float)):
+        try:
+            return float(wanted) == float(value)
+        except ValueError:
+            return False
+    return str(value).lower() == wanted.lower()
+
+
+def step_name(step: FixStep) -> str:
+    """Field name of a flag step, environment name of an env step."""
+    return step.name.lstrip("-").replace("-", "_") if step.kind == "flag" else step.name
+
+
+def step_text(step: FixStep) -> str:
+    """A flag or env step as one types it."""
+    if step.op == "remove":
+        return f"without {step.name}"
+    if step.kind == "env":
+        return f"{step.name}={step.value or ''}"
+    return f"{step.name} {step.value}" if step.value else step.name
+
+
+def _features(variable: Varied) -> tuple[str, ...]:
+    return {"disable_cuda_graph": ("feature.cuda_graph",), "kv_cache_dtype": ("kv.dtype",),
+            "SGLANG_ENABLE_JIT_DEEPGEMM": ("feature.deepgemm",), "dtype": ("weights.dtype",),
+            "enable_dp_attention": ("feature.dp_attention",), "disable_overlap_schedule": ("feature.overlap",),
+            "speculative_algorithm": ("feature.speculative",), "disable_radix_cache": ("feature.radix_cache",),
+            "enable_hierarchical_cache": ("feature.hicache",), "moe_a2a_backend": ("feature.deepep",),
+            }.get(variable.name, ())  # fmt: skip
+
+
+def _setting_changed(finding: Finding, having: Sequence[Case], other: Case) -> Varied | None:
+    """The variable of the finding that differs between a launch that could have it and one that could not."""
+    for before in having:
+        changed = [v for v in varied(before.launch, other.launch) if concerns(finding, v)]
+        if changed:
+            return changed[0]
+    return None
+
+
+def _chosen(step: FixStep, case: Case, group: Sequence[Case]) -> bool:
+    """Whether a launch of the group lacks the step, so that it was varied; alone it proves nothing new."""
+    return any(not has_step(c.launch, step) for c in group)
+
+
+def _gone(finding: Finding, pair: Pair) -> bool:
+    """Whether the good launch has a value of the variable that the finding's fix allows (unknown fixes allow all)."""
+    steps = [s for s in finding.fix if s.kind == pair.variable.kind and step_name(s) == pair.variable.name]
+    if not steps:
+        return True
+    return any(has_step(pair.good.launch, s) for s in steps) or not any(has_step(pair.bad.launch, s) for s in steps)
+
+
+def _constant(finding: Finding, pair: Pair, weighed: Weighed) -> bool:
+    """Whether everything that the finding needs, but for the failure itself, is in the good launch too."""
+    good = weighed.of(finding, pair.good)
+    bad = weighed.of(finding, pair.bad)
+    needs = [(g, b) for g, b in zip(good.ledger.all(), bad.ledger.all(), strict=True) if b.value is True]
+    lost = [b for g, b in needs if g.value is not True and b.strength in ("must", "decisive", "strong")]
+    return all(b.observed for b in lost) and bool(needs) and len(lost) <= 1
+
+
+def _places(pair: Pair) -> tuple[Span, ...]:
+    bad = first_failure(pair.bad)
+    spans = [pair.variable.where] if pair.variable.where else []
+    if bad is not None:
+        spans.append(pair.bad.table.span(bad.row))
+    serving = [m.row for m in pair.good.launch.marks if m.stage == "serving"]
+    return (*spans, *(pair.good.table.span(row) for row in serving[:1]))
+
+
+def _failure_place(case: Case, where: Span | None) -> tuple[Span, ...]:
+    failure = first_failure(case)
+    spans = [case.table.span(failure.row)] if failure else []
+    return (*spans, *([where] if where else []))
+
+
+def _order(case: Case) -> int:
+    return int(case.launch.rows[0]) if len(case.launch.rows) else 0

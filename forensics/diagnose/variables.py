@@ -1,0 +1,117 @@
+"""What was varied between two launches: flags and environment, without what cannot matter.
+
+A `server_args=` dump states every field, also those that the server chose itself; the launch command states only what
+a person chose. Where both launches print their command, the command decides; else the dumps are compared.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from forensics.diagnose.controls import equal
+from forensics.schema.facts import Fact, Value
+from forensics.schema.launch import Launch
+from forensics.schema.span import Span
+
+NEUTRAL = frozenset(
+    """host port nccl_port dist_init_addr dist_init_method random_seed served_model_name api_key admin_api_key
+    log_level log_level_http log_requests log_requests_level log_requests_format log_requests_target
+    show_time_cost decode_log_interval prefill_log_interval enable_metrics enable_metrics_for_all_schedulers
+    bucket_time_to_first_token bucket_inter_token_latency bucket_e2e_request_latency collect_tokens_histogram
+    crash_dump_folder crash_dump_path tokenizer_path download_dir file_storage_path file_storage_pth weight_version
+    uvicorn_access_log_exclude_prefixes enable_request_time_stats_logging export_metrics_to_file
+    export_metrics_to_file_dir enable_trace otlp_traces_endpoint ssl_keyfile ssl_certfile ssl_ca_certs
+    node_rank base_gpu_id gpu_id_step stat_loggers tool_call_parser reasoning_parser chat_template
+    watchdog_timeout soft_watchdog_timeout enable_cache_report gc_warning_threshold_secs""".split()
+)
+"""Fields that place, name, seed or observe a server: a difference in them explains no failure."""
+
+FOLLOWERS: dict[str, tuple[str, ...]] = {
+    "disable_cuda_graph": ("cuda_graph_config", "cuda_graph_bs", "cuda_graph_bs_decode", "cuda_graph_max_bs",
+                           "cuda_graph_max_bs_decode", "cuda_graph_mode", "disable_piecewise_cuda_graph",
+                           "disable_decode_cuda_graph", "disable_prefill_cuda_graph"),
+    "kv_cache_dtype": ("nsa_prefill_backend", "nsa_decode_backend", "dsa_prefill_backend", "dsa_decode_backend"),
+    "attention_backend": ("prefill_attention_backend", "decode_attention_backend", "page_size",
+                          "sampling_backend"),
+    "speculative_algorithm": ("speculative_num_steps", "speculative_eagle_topk", "speculative_num_draft_tokens",
+                              "speculative_draft_model_path", "disable_overlap_schedule", "max_running_requests"),
+    "enable_dp_attention": ("chunked_prefill_size", "schedule_conservativeness", "dp_size"),
+    "tp_size": ("mem_fraction_static", "chunked_prefill_size"),
+    "quantization": ("moe_runner_backend", "fp4_gemm_runner_backend", "fp8_gemm_runner_backend"),
+}  # fmt: skip
+"""Fields that the server derives from another one: they differ because their leader does."""
+
+NEUTRAL_ENV = frozenset(
+    "PATH HOME PWD USER PYTHONPATH PYTHONUNBUFFERED HF_HUB_OFFLINE HF_HOME HF_TOKEN TRANSFORMERS_CACHE TMPDIR TERM "
+    "CUDA_VISIBLE_DEVICES SGLANG_LOGGING_CONFIG_PATH".split()
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Varied:
+    """One variable that differs. `kind`: flag or env; `name` is the server_args field or the environment name."""
+
+    kind: str
+    name: str
+    before: Value
+    after: Value
+    where: Span | None = None
+
+    @property
+    def fact(self) -> str:
+        """Dotted name of the fact behind it."""
+        return f"{'args' if self.kind == 'flag' else 'env'}.{self.name}"
+
+    def text(self) -> str:
+        """`--kv-cache-dtype fp8_e4m3 -> auto`, in the spelling of a command line."""
+        name = f"--{self.name.replace('_', '-')}" if self.kind == "flag" else self.name
+        return f"{name} {_shown(self.before)} → {_shown(self.after)}"
+
+
+def varied(before: Launch, after: Launch) -> tuple[Varied, ...]:
+    """What differs between two launches, flags first, in the order of their names."""
+    flags = _flags(before, after)
+    names = {v.name for v in flags}
+    led = {name for leader, group in FOLLOWERS.items() if leader in names for name in group}
+    return tuple(v for v in flags if v.name not in led) + _environment(before, after)
+
+
+def _flags(before: Launch, after: Launch) -> tuple[Varied, ...]:
+    a, b = _args(before), _args(after)
+    found = []
+    for name in sorted(a.keys() & b.keys()):
+        if name in NEUTRAL or _same(name, a[name].value, b[name].value):
+            continue
+        found.append(Varied("flag", name, a[name].value, b[name].value, b[name].where))
+    return tuple(found)
+
+
+def _environment(before: Launch, after: Launch) -> tuple[Varied, ...]:
+    a, b = _env(before), _env(after)
+    found = []
+    for name in sorted(a.keys() | b.keys()):
+        x, y = a.get(name), b.get(name)
+        old, new = (x.value if x else None), (y.value if y else None)
+        if name in NEUTRAL_ENV or (x and y and equal(old, new)):
+            continue
+        place = y or x
+        found.append(Varied("env", name, old, new, place.where if place else None))
+    return tuple(found)
+
+
+def _args(launch: Launch) -> dict[str, Fact]:
+    return {n.removeprefix("args."): f for n, f in launch.facts.items() if n.startswith("args.")}
+
+
+def _env(launch: Launch) -> dict[str, Fact]:
+    return {n.removeprefix("env."): f for n, f in launch.facts.items() if n.startswith("env.")}
+
+
+def _same(name: str, a: Value, b: Value) -> bool:
+    if name == "model_path":
+        return str(a).rstrip("/").rsplit("/", 1)[-1] == str(b).rstrip("/").rsplit("/", 1)[-1]
+    return equal(a, b)
+
+
+def _shown(value: Value) -> str:
+    return "(unset)" if value is None else str(value)

@@ -1,0 +1,126 @@
+"""The verdict words: established, likely, possible, ruled out. Rules only; no number picks a word.
+
+- established: must held, a decisive ground held, the first failure is explained, nothing against, no look-alike that
+  could be it as well; or a single-variable comparison in the input shows it.
+- likely: must held, a strong (or decisive) ground beside it, the first failure is explained, no stronger rival.
+- possible: must held or unknown, without that support. Causes without log evidence, silent ones and those that are
+  told by a symptom alone stay here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from forensics.diagnose.candidates import ASSUMED, DIRECT, Candidate
+from forensics.diagnose.grounds import Ground
+
+ESTABLISHED, LIKELY, POSSIBLE, RULED_OUT = "established", "likely", "possible", "ruled-out"
+ORDER = {ESTABLISHED: 0, LIKELY: 1, POSSIBLE: 2, RULED_OUT: 3}
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What the other stages add to a candidate's own ledger. `comparison`: a pair of launches that differ in its
+    variable only. `excluded`: why it is ruled out. `extra`: further grounds (attempts, controls)."""
+
+    comparison: Ground | None = None
+    excluded: Ground | None = None
+    extra: tuple[Ground, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A candidate with its verdict, the reason for that word, and all its grounds."""
+
+    candidate: Candidate
+    verdict: str
+    why: str
+    evidence: Evidence = field(default_factory=Evidence)
+
+    @property
+    def grounds(self) -> tuple[Ground, ...]:
+        """All grounds: the comparison first, then the ledger's, then those added by attempts and controls."""
+        added = [g for g in (self.evidence.comparison, self.evidence.excluded) if g is not None]
+        return (*added, *self.candidate.ledger.all(), *self.evidence.extra)
+
+
+def judge(pairs: Sequence[tuple[Candidate, Evidence]]) -> tuple[Judged, ...]:
+    """Verdicts for all candidates of one launch: each alone first, then held against its rivals."""
+    alone = [Judged(c, *_alone(c, e), evidence=e) for c, e in pairs]
+    return tuple(_against_rivals(j, alone) for j in alone)
+
+
+def support(found: Candidate) -> tuple[int, int, int, int]:
+    """How much speaks for a candidate, best first in descending order: a decisive ground, strong grounds less those
+    against, observed musts (how specific it is), weak grounds."""
+    against = found.count("against")
+    musts = sum(1 for g in found.ledger.held("must") if g.observed)
+    return min(found.count("decisive"), 1), found.count("strong") - against, musts, found.count("weak")
+
+
+def _alone(found: Candidate, evidence: Evidence) -> tuple[str, str]:
+    if evidence.excluded is not None:
+        return RULED_OUT, evidence.excluded.why
+    if evidence.comparison is not None and found.must is not False:
+        return ESTABLISHED, evidence.comparison.why
+    capped = _cap(found)
+    if capped:
+        return POSSIBLE, capped
+    if found.count("decisive"):
+        return _decided(found, evidence)
+    if not found.count("strong"):
+        return POSSIBLE, "no strong ground beside what it requires"
+    if found.applies is None:
+        return POSSIBLE, "the log does not state whether this launch is of the kind that can have it"
+    return LIKELY, "all that it requires held, with a strong ground beside it"
+
+
+def _cap(found: Candidate) -> str:
+    """Why a candidate cannot be more than possible, or nothing."""
+    if found.role not in (DIRECT, ASSUMED):
+        return "it does not explain the first failure"
+    if found.must is None:
+        return "something that it requires is unknown"
+    if found.finding.log_evidence == "none":
+        return "no log of this cause has been seen that tells it from others"
+    return ""
+
+
+def _decided(found: Candidate, evidence: Evidence) -> tuple[str, str]:
+    if found.finding.status == "suspected":
+        return LIKELY, "the cause itself is suspected, not confirmed"
+    if found.count("against") or any(g.side == "against" for g in evidence.extra):
+        return LIKELY, "a decisive ground held, but something speaks against it"
+    if found.role == ASSUMED:
+        return LIKELY, "a decisive ground held; that it caused the first failure is inferred"
+    return ESTABLISHED, "the program names the cause"
+
+
+def _against_rivals(judged: Judged, everyone: Sequence[Judged]) -> Judged:
+    if judged.verdict not in (ESTABLISHED, LIKELY) or judged.evidence.comparison is not None:
+        return judged
+    rivals = [r for r in everyone if r is not judged and _rivals(judged, r)]
+    proven = [r for r in rivals if r.evidence.comparison is not None]
+    if proven:
+        return _down(judged, POSSIBLE, proven[0], "a comparison of launches shows another cause")
+    if judged.verdict == ESTABLISHED:
+        equal = [r for r in rivals if r.verdict == ESTABLISHED or _alike(judged, r)]
+        return _down(judged, LIKELY, equal[0], "not told apart from") if equal else judged
+    stronger = [r for r in rivals if support(r.candidate)[:2] > support(judged.candidate)[:2]]
+    return _down(judged, POSSIBLE, stronger[0], "more speaks for") if stronger else judged
+
+
+def _rivals(one: Judged, other: Judged) -> bool:
+    """Whether both would explain the first failure, so that only one of them can be its cause."""
+    return other.verdict in (ESTABLISHED, LIKELY) and other.candidate.role in (DIRECT, ASSUMED)
+
+
+def _alike(one: Judged, other: Judged) -> bool:
+    """Whether two findings name each other as look-alikes."""
+    a, b = one.candidate.finding, other.candidate.finding
+    return b.id in a.look_alikes or a.id in b.look_alikes
+
+
+def _down(judged: Judged, verdict: str, rival: Judged, why: str) -> Judged:
+    return replace(judged, verdict=verdict, why=f"{why} ({rival.candidate.finding.id})")
