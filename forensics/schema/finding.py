@@ -38,12 +38,16 @@ class Condition:
 @dataclass(frozen=True, slots=True)
 class LogBlock:
     """A fenced `log` block of a finding's body. `expect`: match or near-miss. `named_line` is the 1-based line inside
-    the block that must be named as the cause's ground (None: any)."""
+    the block that must be named as the cause's ground (None: any). `span` is the first line
+    inside the fence. `symptom` is stated to the analyzer; `sample` names a case under samples/cases that stands for an
+    empty text."""
 
     expect: str
     text: str
     span: Span
     named_line: int | None = None
+    symptom: str | None = None
+    sample: str = ""
 
 
 @dataclass(frozen=True, slots=True)
