@@ -37,7 +37,7 @@ class Failure:
     (exception type and masked message, or the id of the rule that named it). `signals` are ids of rules that matched
     inside it. `component` comes from the innermost frames (model, layer, kernel library, communication, scheduler,
     tokenizer, host, config, …; "" unknown). `stage` is a stage or a phase. `reporters` are the ranks of the ranked
-    errors that it leads to, in order of appearance.
+    errors that it leads to, in order of appearance. `reading` is what the numbers of its message say, in words.
     """
 
     id: str
@@ -57,6 +57,7 @@ class Failure:
     reporters: tuple[Rank, ...] = ()
     suspect_ranks: tuple[Rank, ...] = ()
     suspect_why: str = ""
+    reading: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

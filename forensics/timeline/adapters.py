@@ -18,9 +18,7 @@ def _function(module: str, name: str) -> Any:
         return None
 
 
-def facts_of(
-    table: EventTable, rows: Rows, blocks: tuple[Block, ...], env_reports: tuple[str, ...]
-) -> dict[str, Fact]:
+def facts_of(table: EventTable, rows: Rows, blocks: tuple[Block, ...], env_reports: tuple[str, ...]) -> dict[str, Fact]:
     """Facts that the rows state, by name; none where the stage is absent."""
     collect = _function("forensics.timeline.facts", "collect_facts")
     if collect is None:

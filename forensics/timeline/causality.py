@@ -15,14 +15,15 @@ from forensics.timeline import roles
 from forensics.timeline.episodes import Episode
 from forensics.timeline.lookup import Rows
 
-WINDOW_S = 1200.0
-"""A cause is looked for this far before the victims' sentences (torch's process-group timeout, twice)."""
+SURVIVED = ("recovered", "progressed")
 
 
 def first_failure(table: EventTable, episodes: Sequence[Episode], teardown: Rows) -> Episode | None:
     """The episode that states the first real failure, or None where the log shows none."""
-    open_ones = [e for e in episodes if e.outcome in ("terminal", "unresolved") and e.nature in (roles.CAUSE, roles.VICTIM)]
-    survived = [e for e in episodes if e.outcome in ("recovered", "progressed")]
+    open_ones = [
+        e for e in episodes if e.outcome in ("terminal", "unresolved") and e.nature in (roles.CAUSE, roles.VICTIM)
+    ]
+    survived = [e for e in episodes if e.outcome in SURVIVED]
     if open_ones:
         found = _earliest(table, open_ones, teardown)
         if found.first.key in LOOKS_BACK:
@@ -58,7 +59,11 @@ def _earliest(table: EventTable, episodes: list[Episode], teardown: Rows) -> Epi
         return cause
     # The victim spoke first. A cause that comes later still wins while the server is not yet being taken down:
     # ranks print their traces at the same time, and buffers are flushed in any order.
-    stopped = int(teardown[np.searchsorted(teardown, victim.first.head)]) if len(teardown) and teardown[-1] > victim.first.head else None
+    stopped = (
+        int(teardown[np.searchsorted(teardown, victim.first.head)])
+        if len(teardown) and teardown[-1] > victim.first.head
+        else None
+    )
     late = stopped is not None and cause.first.head > stopped
     a, b = table.time_of(victim.first.row), table.time_of(cause.first.row)
     far = a is not None and b is not None and b - a > 5.0
@@ -73,7 +78,7 @@ def assign(episodes: Sequence[Episode], first: Episode | None) -> dict[int, str]
             found[place] = "root"
         elif episode.nature in (roles.TEARDOWN, roles.ADVICE):
             found[place] = roles.role_of_nature(episode.nature, False)
-        elif first is None or episode.first.head < first.first.head and episode.outcome in ("recovered", "progressed"):
+        elif first is None or (episode.first.head < first.first.head and episode.outcome in SURVIVED):
             found[place] = "root" if episode.nature == roles.CAUSE else "cascade"
         else:
             found[place] = "cascade"

@@ -10,15 +10,24 @@ from forensics.schema.block import Frame
 COMPONENTS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
     (re.compile(pattern), name)
     for pattern, name in (
-        (r"distributed/|pynccl|custom_all_reduce|torch_symm_mem|c10d|gloo|deep_ep|parallel_state|communicat|nccl", "communication"),
+        (
+            r"distributed/|pynccl|custom_all_reduce|torch_symm_mem|c10d|gloo|deep_ep|parallel_state|communicat|nccl",
+            "communication",
+        ),
         (r"disaggregation/|mooncake|nixl", "kv-transfer"),
         (r"safetensors|model_loader|weight_utils|weight_loader|load_model|load_weights|torch/serialization", "loader"),
-        (r"server_args|configs/|configuration_|hf_transformers|model_config|arg_groups|argparse|huggingface_hub", "config"),
+        (
+            r"server_args|configs/|configuration_|hf_transformers|model_config|arg_groups|argparse|huggingface_hub",
+            "config",
+        ),
         (r"tokenizer|chat_template|jinja|openai_api|entrypoints/openai", "tokenizer"),
         (r"constrained/|xgrammar|grammar|outlines|llguidance", "grammar"),
         (r"quantization/|fp8_kernel|fp8_utils|marlin|awq|gptq", "quantization"),
-        (r"triton/|flashinfer|deep_gemm|flash_attn|flash_attention|cutlass|sgl_kernel|jit_kernel|tvm|flash_mla|cuda_graph_wrapper"
-         r"|kernels/", "kernel"),
+        (
+            r"triton/|flashinfer|deep_gemm|flash_attn|flash_attention|cutlass|sgl_kernel|jit_kernel|tvm|flash_mla|cuda_graph_wrapper"
+            r"|kernels/",
+            "kernel",
+        ),
         (r"layers/sampler|sampling|logits_processor", "sampling"),
         (r"layers/attention|attention", "attention"),
         (r"layers/moe|moe", "moe"),
@@ -45,23 +54,42 @@ PLUMBING = re.compile(
 STAGE_FUNCTIONS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
     (re.compile(pattern), stage)
     for pattern, stage in (
-        (r"^(?:init_torch_distributed|init_distributed_environment|initialize_model_parallel|init_process_group|init_parallel\w*)$", "init"),
-        (r"^(?:load_model|_load_model|get_model|load_weights|load_weights_and_postprocess|get_tokenizer|get_processor)$", "load"),
-        (r"^(?:init_memory_pool|init_kv_cache|init_kv_cache_pool|profile_max_num_token|_?init_pools?|configure_kv_cache_dtype"
-         r"|profile_available_bytes|init_cache_with_memory_pool|alloc_memory_pool|init_memory_pools"
-         r"|handle_max_mamba_cache|resolve_memory_pool_config|_apply_memory_budget)$", "kv-pool"),
-        (r"^(?:init_cuda_graphs?|init_device_graphs|init_all_cuda_graphs|init_piecewise_cuda_graphs?|capture"
-         r"|_capture_one_stream|capture_one_batch_size|warmup_torch_compile|capture_cuda_graph)$", "graph-capture"),
+        (
+            r"^(?:init_torch_distributed|init_distributed_environment|initialize_model_parallel|init_process_group|init_parallel\w*)$",
+            "init",
+        ),
+        (
+            r"^(?:load_model|_load_model|get_model|load_weights|load_weights_and_postprocess|get_tokenizer|get_processor)$",
+            "load",
+        ),
+        (
+            r"^(?:init_memory_pool|init_kv_cache|init_kv_cache_pool|profile_max_num_token|_?init_pools?|configure_kv_cache_dtype"
+            r"|profile_available_bytes|init_cache_with_memory_pool|alloc_memory_pool|init_memory_pools"
+            r"|handle_max_mamba_cache|resolve_memory_pool_config|_apply_memory_budget)$",
+            "kv-pool",
+        ),
+        (
+            r"^(?:init_cuda_graphs?|init_device_graphs|init_all_cuda_graphs|init_piecewise_cuda_graphs?|capture"
+            r"|_capture_one_stream|capture_one_batch_size|warmup_torch_compile|capture_cuda_graph)$",
+            "graph-capture",
+        ),
     )
 )
+_FORWARD = re.compile(r"torch/nn/modules|/layers/|/models/|forward")
 EVENT_LOOP = re.compile(r"^(?:event_loop_\w+|run_event_loop|dispatch_event_loop)$")
 
 PHASE_FUNCTIONS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
     (re.compile(pattern), phase)
     for pattern, phase in (
         (r"self_check|check_memory|on_idle|check_during_idle|_check_\w*leak|invariant_check|maybe_sleep", "idle"),
-        (r"prefill|forward_extend|prepare_for_extend|prepare_for_prealloc|forward_draft_extend|alloc_for_extend|pop_bootstrapped", "prefill"),
-        (r"decode|update_running_batch|prepare_for_verify|forward_target_verify|\bverify\b|retract|pop_transferred|pop_preallocated", "decode"),
+        (
+            r"prefill|forward_extend|prepare_for_extend|prepare_for_prealloc|forward_draft_extend|alloc_for_extend|pop_bootstrapped",
+            "prefill",
+        ),
+        (
+            r"decode|update_running_batch|prepare_for_verify|forward_target_verify|\bverify\b|retract|pop_transferred|pop_preallocated",
+            "decode",
+        ),
     )
 )
 
@@ -84,11 +112,14 @@ def startup_stage(frames: Sequence[Frame]) -> str | None:
     if any(EVENT_LOOP.match(n) for n in names):
         return None
     found: str | None = None
+    eager = False
     for frame in frames:
         for pattern, stage in STAGE_FUNCTIONS:
             if pattern.search(frame.function):
                 found = stage
         if "eager_runner" in frame.file or frame.function == "kernel_warmup":
+            eager = True
+        if eager and _FORWARD.search(f"{frame.file} {frame.function}"):
             return "warmup"  # kernels are warmed up inside init_cuda_graphs even where graphs are off
         if "cuda_graph_runner" in frame.file or "graph_runner" in frame.file:
             found = "graph-capture"

@@ -11,7 +11,10 @@ from forensics.engine.table import EventTable
 from forensics.timeline.lookup import Rows, rows_of_shapes, shapes_where, within
 
 _SIGQUIT = re.compile(r"[Rr]eceived sigquit|SIGQUIT received")
-_STOP = re.compile(r"SIGTERM received|^Gracefully exiting|^(?:INFO: +)?(?:Finished server process|Application shutdown complete|Shutting down)")
+_STOP = re.compile(
+    r"SIGTERM received|^Gracefully exiting"
+    r"|^(?:INFO: +)?(?:Finished server process|Application shutdown complete|Shutting down)"
+)
 _SHELL_KILL = re.compile(r"^Killed\b|: line \d+: +\d+ Killed|\d+ Killed +\S")
 _TREE = re.compile(r"^kill_process_tree called")
 _CHILD = re.compile(r"crashed with exit code|[Ss]cheduler (?:is dead|died)|^Exit code: ")
@@ -48,10 +51,15 @@ def find_ends(table: EventTable, inside: Rows) -> Ends:
     """Rows of the launch that tell of its end."""
 
     def rows(pattern: re.Pattern[str]) -> Rows:
-        ids = shapes_where(table, lambda s, t: s.kind not in ("request-dump", "access", "server-args") and pattern.search(t) is not None)
+        ids = shapes_where(
+            table,
+            lambda s, t: s.kind not in ("request-dump", "access", "server-args") and pattern.search(t) is not None,
+        )
         return within(rows_of_shapes(table, ids), inside)
 
-    return Ends(rows(_SIGQUIT), rows(_STOP), rows(_SHELL_KILL), rows(_TREE), rows(_CHILD), rows(_LEAKED), rows(_WAITING))
+    return Ends(
+        rows(_SIGQUIT), rows(_STOP), rows(_SHELL_KILL), rows(_TREE), rows(_CHILD), rows(_LEAKED), rows(_WAITING)
+    )
 
 
 LINGER_S = 40.0
@@ -72,7 +80,11 @@ def ending(
     """`fatal`: a failure that the server did not survive; `hang_row`: a line that reports a standstill; `main_died`:
     the parent process raised or refused its arguments."""
     last = int(inside[-1])
-    if len(ends.stop) and not (len(ends.sigquit) and ends.sigquit[0] < ends.stop[0]) and not (len(ends.child) and ends.child[0] < ends.stop[0]):
+    if (
+        len(ends.stop)
+        and not (len(ends.sigquit) and ends.sigquit[0] < ends.stop[0])
+        and not (len(ends.child) and ends.child[0] < ends.stop[0])
+    ):
         return Ending("stopped", int(ends.stop[0]), "it was asked to stop and did")
     if len(ends.sigquit) and _never_ended(table, inside, ends):
         return Ending("hung", int(ends.sigquit[-1]), "the parent began to take the server down and never finished")
@@ -93,7 +105,9 @@ def ending(
     if len(ends.tree):
         return Ending("stopped", int(ends.tree[0]), "the process tree was ended without a failure")
     if len(ends.leaked) and int(ends.leaked[-1]) >= last - 2:
-        return Ending("killed", int(ends.leaked[0]), "only the resource tracker outlived the server: it was killed from outside")
+        return Ending(
+            "killed", int(ends.leaked[0]), "only the resource tracker outlived the server: it was killed from outside"
+        )
     if reached == "serving":
         return Ending("running", None, "the log ends while it serves")
     return Ending("log-ends", last, f"the log ends during {reached}")

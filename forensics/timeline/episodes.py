@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 import numpy as np
 
@@ -62,7 +63,7 @@ def _split(table: EventTable, members: list[Fault], progress: Progress) -> list[
     pieces = [piece for fault in members for piece in _unfold(table, fault, progress)]
     pieces.sort(key=lambda f: f.head)
     parts: list[list[Fault]] = [[pieces[0]]]
-    for before, fault in zip(pieces, pieces[1:], strict=False):
+    for before, fault in pairwise(pieces):
         if len(parts) < MAX_EPISODES and _went_on(table, before.rows[-1], fault.head, progress, fault.rank):
             parts.append([fault])
         else:
@@ -76,19 +77,36 @@ def _unfold(table: EventTable, fault: Fault, progress: Progress) -> list[Fault]:
         return [fault]
     rows = np.array(fault.rows)
     wide = np.flatnonzero(np.diff(table.time[rows]) > SPLIT_S)[: MAX_EPISODES * 4]
-    cuts = [int(i) + 1 for i in wide.tolist() if _went_on(table, int(rows[i]), int(rows[i + 1]), progress, None)][: MAX_EPISODES - 1]
+    cuts = [int(i) + 1 for i in wide.tolist() if _went_on(table, int(rows[i]), int(rows[i + 1]), progress, None)][
+        : MAX_EPISODES - 1
+    ]
     if not cuts:
         return [fault]
     edges = [0, *cuts, len(rows)]
-    return [_piece(table, fault, rows[a:b], b == len(rows)) for a, b in zip(edges, edges[1:], strict=False)]
+    return [_piece(table, fault, rows[a:b], b == len(rows)) for a, b in pairwise(edges)]
 
 
-def _piece(table: EventTable, fault: Fault, rows: np.ndarray, last: bool) -> Fault:  # type: ignore[type-arg]
+def _piece(table: EventTable, fault: Fault, rows: np.ndarray, last: bool) -> Fault:
     indices = dict.fromkeys(table.rank[rows].tolist())
     first = int(rows[0])
     hidden = fault.count - len(fault.rows) if last else 0
-    return Fault(first, first, table.rank_of(first), fault.nature, fault.mechanism, table.text(first).strip(), tuple(rows.tolist()), len(rows) + hidden,
-                 tuple(table.ranks[i] for i in indices if i >= 0), None, (), fault.key, None, "line", fault.go_to)  # fmt: skip
+    return Fault(
+        first,
+        first,
+        table.rank_of(first),
+        fault.nature,
+        fault.mechanism,
+        table.text(first).strip(),
+        tuple(rows.tolist()),
+        len(rows) + hidden,
+        tuple(table.ranks[i] for i in indices if i >= 0),
+        None,
+        (),
+        fault.key,
+        None,
+        "line",
+        fault.go_to,
+    )
 
 
 def _went_on(table: EventTable, low: int, high: int, progress: Progress, rank: Rank | None) -> bool:
@@ -99,7 +117,7 @@ def _went_on(table: EventTable, low: int, high: int, progress: Progress, rank: R
 
 
 def settle(table: EventTable, episodes: list[Episode], progress: Progress, crashed: bool) -> None:
-    """Outcome of every episode: terminal, recovered (once, then went on), progressed (repeated, went on), unresolved."""
+    """Set outcomes: terminal, recovered (once, then went on), progressed (repeated, went on), unresolved."""
     for episode in episodes:
         fault = episode.first
         dead = fault.source == "traceback" and episode.nature == roles.CAUSE and _in_scheduler(fault)

@@ -10,24 +10,29 @@ from forensics.schema.block import Block
 from forensics.schema.launch import STAGES, Failure, Launch
 from forensics.schema.rank import Rank
 from forensics.schema.signal import Rule, Signal
-from forensics.timeline import causality, component, faults, places, roles, suspects
+from forensics.timeline import arithmetic, causality, component, faults, hang, places, roles, suspects
 from forensics.timeline.ending import Ends, ending, find_ends
 from forensics.timeline.episodes import Episode, fold, settle
 from forensics.timeline.progress import Progress
 from forensics.timeline.sharpen import sharpen
 
 MAX_FAILURES = 64
+FURTHER_LINES = 8
 _HANG_KEYS = frozenset({"watchdog", "divergence"})
 
 
 def find_failures(
-    table: EventTable, blocks: tuple[Block, ...], launch: Launch, signals: Mapping[str, Signal], rules: Mapping[str, Rule]
+    table: EventTable,
+    blocks: tuple[Block, ...],
+    launch: Launch,
+    signals: Mapping[str, Signal],
+    rules: Mapping[str, Rule],
 ) -> Launch:
     """The launch with its failures, first failure and ending. Works without any signal; signals sharpen it."""
     ends = find_ends(table, launch.rows)
     found = faults.collect(table, blocks, launch.rows)
     found = sharpen(table, launch, found, signals, rules)
-    found = suspects.with_divergence(table, blocks, launch, found)
+    found = _with_standstill(table, blocks, launch, found)
     faults.demote_after_stop(found, _asked_to_stop(ends))
     progress = Progress.of(table, launch.rows, launch.marks, ends.teardown)
     episodes = fold(table, found, progress)
@@ -41,7 +46,7 @@ def find_failures(
 
 def _asked_to_stop(ends: Ends) -> int | None:
     """Row of the orderly stop, where nothing had failed before it."""
-    if not len(ends.stop) or len(ends.sigquit) and ends.sigquit[0] < ends.stop[0]:
+    if not len(ends.stop) or (len(ends.sigquit) and ends.sigquit[0] < ends.stop[0]):
         return None
     return int(ends.stop[0])
 
@@ -52,12 +57,27 @@ def _mode(launch: Launch) -> str:
     return modes[0] if len(set(modes)) == 1 else ""
 
 
+def _with_standstill(
+    table: EventTable, blocks: tuple[Block, ...], launch: Launch, found: list[faults.Fault]
+) -> list[faults.Fault]:
+    """Dumps that stand in different calls state a standstill, where no timeout line does."""
+    if any(f.key in ("watchdog", "collective-timeout") for f in found):
+        return found
+    extra = hang.divergence(table, blocks, launch.rows)
+    return found if extra is None else sorted([*found, extra], key=lambda f: (f.head, f.row))
+
+
 def _taken_down(ends: Ends) -> bool:
     return bool(len(ends.sigquit) or len(ends.child) or len(ends.shell))
 
 
 def _finished(
-    table: EventTable, blocks: tuple[Block, ...], launch: Launch, ends: Ends, episodes: list[Episode], first: Episode | None
+    table: EventTable,
+    blocks: tuple[Block, ...],
+    launch: Launch,
+    ends: Ends,
+    episodes: list[Episode],
+    first: Episode | None,
 ) -> Launch:
     held = causality.assign(episodes, first)
     failures = tuple(
@@ -66,13 +86,23 @@ def _finished(
     )
     chosen = next((f.id for f, e in zip(failures, episodes, strict=False) if e is first), None)
     reached = _reached(launch, first)
-    told = ending(table, launch.rows, ends, reached, _fatal(first), _hang_row(first), _main_died(table, launch, episodes))
+    told = ending(
+        table, launch.rows, ends, reached, _fatal(first), _hang_row(first), _main_died(table, launch, episodes)
+    )
     return replace(
-        launch, failures=failures, first_failure=chosen, reached=reached, ended=told.ended, ended_row=told.row, ended_why=told.why
+        launch,
+        failures=failures,
+        first_failure=chosen,
+        reached=reached,
+        ended=told.ended,
+        ended_row=told.row,
+        ended_why=told.why,
     )
 
 
-def _failure(table: EventTable, launch: Launch, episode: Episode, role: str, name: str, others: list[Episode]) -> Failure:
+def _failure(
+    table: EventTable, launch: Launch, episode: Episode, role: str, name: str, others: list[Episode]
+) -> Failure:
     fault = episode.first
     reporters = suspects.reporters(episode, others, launch) if others else ()
     who: tuple[tuple[Rank, ...], str] = suspects.suspects(table, launch, episode, others) if others else ((), "")
@@ -94,6 +124,19 @@ def _failure(table: EventTable, launch: Launch, episode: Episode, role: str, nam
         reporters=reporters,
         suspect_ranks=who[0],
         suspect_why=who[1],
+        reading=arithmetic.readings(_whole(table, fault)) if role in ("root", "cascade") else (),
+    )
+
+
+def _whole(table: EventTable, fault: faults.Fault) -> str:
+    """The message with its further lines: numbers stand below the line that states the failure."""
+    if fault.source == "traceback":
+        return fault.text
+    below = range(fault.row, min(fault.row + FURTHER_LINES, len(table)))
+    return "\n".join(
+        table.text(r)
+        for r in below
+        if r == fault.row or (table.kind(r) in ("text", "frame-source", "message") and not table.flags[r] & 2)
     )
 
 
@@ -109,7 +152,11 @@ def _reached(launch: Launch, first: Episode | None) -> str:
 
 
 def _fatal(first: Episode | None) -> bool:
-    return first is not None and first.outcome in ("terminal", "unresolved") and first.nature in (roles.CAUSE, roles.VICTIM)
+    return (
+        first is not None
+        and first.outcome in ("terminal", "unresolved")
+        and first.nature in (roles.CAUSE, roles.VICTIM)
+    )
 
 
 def _hang_row(first: Episode | None) -> int | None:
@@ -120,5 +167,10 @@ def _main_died(table: EventTable, launch: Launch, episodes: list[Episode]) -> bo
     """The parent's own traceback or argparse refusal at the end of a log that never served."""
     if launch.reached == "serving":
         return False
-    return any(e.outcome != "recovered" and e.nature in (roles.CAUSE, roles.VICTIM) and e.first.source in ("traceback", "argparse")
-               and e.first.rank is None for e in episodes)  # fmt: skip
+    return any(
+        e.outcome != "recovered"
+        and e.nature in (roles.CAUSE, roles.VICTIM)
+        and e.first.source in ("traceback", "argparse")
+        and e.first.rank is None
+        for e in episodes
+    )

@@ -20,9 +20,25 @@ _PATHS = re.compile(r"(?:/[\w.+@-]+){2,}/?")
 _QUOTED = re.compile(r"'[^']{1,200}'")
 _REASON = re.compile(r"^\s*(?:- )?[A-Za-z_][\w.]*(?:Error|Exception)\b[:(]")
 _BLOCK_KINDS = frozenset(
-    {"frame", "frame-source", "traceback-head", "chain", "cuda-assert", "pg-watchdog", "argparse", "cxx-frame",
-     "faulthandler", "py-spy", "stage-mark", "progress", "python-warning", "decode-batch", "prefill-batch", "gloo"}
-)  # fmt: skip
+    {
+        "frame",
+        "frame-source",
+        "traceback-head",
+        "chain",
+        "cuda-assert",
+        "pg-watchdog",
+        "argparse",
+        "cxx-frame",
+        "faulthandler",
+        "py-spy",
+        "stage-mark",
+        "progress",
+        "python-warning",
+        "decode-batch",
+        "prefill-batch",
+        "gloo",
+    }
+)
 _ERROR_KINDS = frozenset({"error", "exception", "exit"})
 _GLOG_ERROR = re.compile(rb"^(?:[\w.-]+ +\| |\[rank\d+\]:)?\[?[EF]\d{3,8} \d\d:\d\d:\d\d")
 _UVICORN_ERROR = re.compile(r"^(?:ERROR|CRITICAL): ")
@@ -89,7 +105,9 @@ def _from_block(table: EventTable, index: int, block: Block, covers: list[tuple[
     if block.kind == "traceback":
         return _from_traceback(table, index, block)
     if block.kind == "cuda-assert":
-        return _block_fault(table, index, block, roles.CAUSE, f"device-assert: {mask(table.text(block.head).split('Assertion', 1)[-1])}")
+        return _block_fault(
+            table, index, block, roles.CAUSE, f"device-assert: {mask(table.text(block.head).split('Assertion', 1)[-1])}"
+        )
     if block.kind == "pg-watchdog":
         text = table.text(block.head)
         phrase = roles.phrase_of(text)
@@ -111,15 +129,38 @@ def _block_fault(
 ) -> Fault:
     row = block.raised[0].row if block.raised else block.head
     own = block.rank if block.rank_by.startswith("header") else None
-    return Fault(row, block.head, own, nature, mechanism, table.text(row).strip(), block.rows[:MAX_ROWS], block.count, (own,) if own else (), index,
-                 block.frames, key or mechanism, getattr(block, "global_rank", None), block.kind, go_to)  # fmt: skip
+    return Fault(
+        row,
+        block.head,
+        own,
+        nature,
+        mechanism,
+        table.text(row).strip(),
+        block.rows[:MAX_ROWS],
+        block.count,
+        (own,) if own else (),
+        index,
+        block.frames,
+        key or mechanism,
+        getattr(block, "global_rank", None),
+        block.kind,
+        go_to,
+    )
 
 
 def _from_raised(table: EventTable, index: int, block: Block, raised: Raised) -> Fault:
     text = f"{raised.type}: {raised.message}" if raised.type not in ("nccl", "compile") else raised.message
     phrase = roles.phrase_of(text)
     nature = phrase.nature if phrase else roles.CAUSE
-    fault = _block_fault(table, index, block, nature, f"{raised.type}: {mask(raised.message)}", phrase.key if phrase else "", phrase.go_to if phrase else "")
+    fault = _block_fault(
+        table,
+        index,
+        block,
+        nature,
+        f"{raised.type}: {mask(raised.message)}",
+        phrase.key if phrase else "",
+        phrase.go_to if phrase else "",
+    )
     fault.row = raised.row
     return fault
 
@@ -127,20 +168,53 @@ def _from_raised(table: EventTable, index: int, block: Block, raised: Raised) ->
 def _from_traceback(table: EventTable, index: int, block: Block) -> Fault:
     own = block.rank if block.rank_by.startswith("header") else None
     if not block.raised:
-        return Fault(block.head, block.head, own, roles.CAUSE, f"cut off: {_innermost(block.frames)}", table.text(block.head).strip(), block.rows[:MAX_ROWS], 1,
-                     (own,) if own else (), index, block.frames, "truncated", None, "traceback")  # fmt: skip
+        return Fault(
+            block.head,
+            block.head,
+            own,
+            roles.CAUSE,
+            f"cut off: {_innermost(block.frames)}",
+            table.text(block.head).strip(),
+            block.rows[:MAX_ROWS],
+            1,
+            (own,) if own else (),
+            index,
+            block.frames,
+            "truncated",
+            None,
+            "traceback",
+        )
     raised = block.raised[0]
     frames = raised.frames or block.frames
     whole = f"{raised.type}: {raised.message}" if raised.message else raised.type
     phrase = roles.phrase_of(whole.strip().split("\n", 1)[0])
     nature = phrase.nature if phrase else roles.CAUSE
     stack = " ".join(f.file + " " + f.function for f in block.frames)
-    if nature in (roles.CAUSE, roles.CLIENT) and roles.CLIENT_FRAMES.search(stack) and not roles.SERVER_FRAMES.search(stack):
+    if (
+        nature in (roles.CAUSE, roles.CLIENT)
+        and roles.CLIENT_FRAMES.search(stack)
+        and not roles.SERVER_FRAMES.search(stack)
+    ):
         nature = roles.CLIENT
     row = _reason_row(table, block, raised)
     mechanism = f"{raised.type}: {mask(raised.message)}" if raised.message else f"{raised.type} in {_innermost(frames)}"
-    return Fault(row, block.head, own, nature, mechanism, whole.strip(), block.rows[:MAX_ROWS], 1, (own,) if own else (), index, block.frames,
-                 phrase.key if phrase else "", None, "traceback", phrase.go_to if phrase else "")  # fmt: skip
+    return Fault(
+        row,
+        block.head,
+        own,
+        nature,
+        mechanism,
+        whole.strip(),
+        block.rows[:MAX_ROWS],
+        1,
+        (own,) if own else (),
+        index,
+        block.frames,
+        phrase.key if phrase else "",
+        None,
+        "traceback",
+        phrase.go_to if phrase else "",
+    )
 
 
 def _reason_row(table: EventTable, block: Block, raised: Raised) -> int:
@@ -202,5 +276,20 @@ def _line_fault(table: EventTable, rows: Rows, nature: str, key: str, go_to: str
     indices = list(dict.fromkeys(table.rank[rows[:MAX_FAULTS]].tolist()))
     ranks = tuple(table.ranks[i] for i in indices if i >= 0)
     text = table.text(first).strip()
-    return Fault(first, first, table.rank_of(first), nature, f"{key}: {mask(text)}", text, tuple(rows[:MAX_ROWS].tolist()), len(rows), ranks, None, (), key,
-                 None, "line", go_to)  # fmt: skip
+    return Fault(
+        first,
+        first,
+        table.rank_of(first),
+        nature,
+        f"{key}: {mask(text)}",
+        text,
+        tuple(rows[:MAX_ROWS].tolist()),
+        len(rows),
+        ranks,
+        None,
+        (),
+        key,
+        None,
+        "line",
+        go_to,
+    )

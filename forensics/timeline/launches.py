@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import numpy as np
 
@@ -45,9 +46,7 @@ def find_launches(table: EventTable, blocks: tuple[Block, ...], options: Options
         if len(rows):
             parts.extend(_parts(table, source, rows))
     groups = _grouped(table, parts)
-    return tuple(
-        _launch(table, blocks, options, group, f"L{place}") for place, group in enumerate(groups, start=1)
-    )
+    return tuple(_launch(table, blocks, options, group, f"L{place}") for place, group in enumerate(groups, start=1))
 
 
 def _in_window(table: EventTable, rows: Rows, options: Options) -> Rows:
@@ -65,7 +64,7 @@ def _in_window(table: EventTable, rows: Rows, options: Options) -> Rows:
 def _parts(table: EventTable, source: int, rows: Rows) -> list[_Part]:
     edges = [int(rows[0]), *cuts(table, rows), int(rows[-1]) + 1]
     parts = []
-    for low, high in zip(edges, edges[1:], strict=False):
+    for low, high in pairwise(edges):
         inside = rows[(rows >= low) & (rows < high)]
         if len(inside) and not _only_env(table, inside):
             parts.append(_Part(source, inside, tuple(find_starts(table, inside))))
@@ -112,9 +111,7 @@ def _together(table: EventTable, group: list[_Part], part: _Part) -> bool:
     return new.field("disaggregation_mode", "null") != "null" and held[0].field("disaggregation_mode", "null") != "null"
 
 
-def _launch(
-    table: EventTable, blocks: tuple[Block, ...], options: Options, group: list[_Part], name: str
-) -> Launch:
+def _launch(table: EventTable, blocks: tuple[Block, ...], options: Options, group: list[_Part], name: str) -> Launch:
     rows = np.sort(np.concatenate([p.rows for p in group]))
     starts = [s for p in group for s in p.starts]
     marks = stages.find_marks(table, rows)
@@ -122,7 +119,7 @@ def _launch(
     truncated = not starts and not len(command_rows(table, rows)) and not len(usage_rows(table, rows))
     truncated = truncated and not _from_top(table, rows, marks)
     nodes = frozenset(int(s.field("node_rank", "0")) for s in starts if s.field("node_rank", "0").isdigit())
-    view = ranks.view(table, rows, facts, marks, truncated, nodes)
+    view = ranks.view(table, rows, ranks.with_printed(facts, starts), marks, truncated, nodes)
     first = group[0]
     lines = table.line[first.rows]
     launch = Launch(
@@ -155,7 +152,10 @@ def _from_top(table: EventTable, rows: Rows, marks: tuple[StageMark, ...]) -> bo
     if table.kind(int(rows[0])) in ("frame", "frame-source", "exception", "chain"):
         return False
     early = int(rows[min(len(rows) - 1, 3)])
-    if any(s.row.size and stages.series_inside(s, table, rows).any() and int(s.row[0]) <= early for s in table.series.values()):
+    if any(
+        s.row.size and stages.series_inside(s, table, rows).any() and int(s.row[0]) <= early
+        for s in table.series.values()
+    ):
         return False
     if marks:
         return ORDER[marks[0].stage] <= ORDER["init"]
@@ -175,7 +175,7 @@ def _with_serving(launch: Launch) -> dict[Rank, str]:
     """Once the server is ready every rank that came up serves."""
     if launch.reached != "serving":
         return launch.stages
-    return {rank: "serving" for rank in launch.seen}
+    return dict.fromkeys(launch.seen, "serving")
 
 
 def _services(starts: list[Start]) -> tuple[str, ...]:

@@ -36,9 +36,7 @@ def rows_of_shapes(table: EventTable, ids: Iterable[int]) -> Rows:
     return np.flatnonzero(wanted[table.shape]).astype(np.int64)
 
 
-def shapes_matching(
-    table: EventTable, pattern: re.Pattern[str], kinds: frozenset[str] | None = None
-) -> list[int]:
+def shapes_matching(table: EventTable, pattern: re.Pattern[str], kinds: frozenset[str] | None = None) -> list[int]:
     """Ids of the shapes whose first message matches `pattern`; free text of users is left out."""
 
     def test(shape: Shape, text: str) -> bool:
@@ -54,4 +52,5 @@ def within(rows: Rows, inside: Rows) -> Rows:
         return no_rows()
     at = np.searchsorted(inside, rows)
     at[at == len(inside)] = 0
-    return rows[inside[at] == rows]
+    kept: Rows = rows[inside[at] == rows]
+    return kept

@@ -18,7 +18,12 @@ _NAMED = re.compile(r"^(Decode|Prefill|Extend) (?:out of memory|transfer|bootstr
 
 
 def place_of(
-    table: EventTable, episode: Episode, others: list[Episode], marks: tuple[StageMark, ...], truncated: bool, mode: str = ""
+    table: EventTable,
+    episode: Episode,
+    others: list[Episode],
+    marks: tuple[StageMark, ...],
+    truncated: bool,
+    mode: str = "",
 ) -> str:
     """A start-up stage, a phase, or `unknown`. `mode` is the one PD role of the launch, if it has just one."""
     fault = episode.first
@@ -41,7 +46,7 @@ def _startup(table: EventTable, fault: Fault, stage: str, marks: tuple[StageMark
         if not truncated and stage in ("warmup", "graph-capture", "kv-pool", "load", "init"):
             return "warmup"
         return component.phase_of(fault.frames) or "unknown"
-    if stage == "config" and component.is_scheduler(fault.frames):
+    if stage == "config" and (component.is_scheduler(fault.frames) or fault.key == "child-died"):
         return "init"
     return stage
 
@@ -75,7 +80,14 @@ def _echo_frames(episode: Episode, others: list[Episode]) -> tuple[object, ...]:
     fault = episode.first
     if fault.source != "cuda-assert":
         return ()
-    return next((tuple(o.first.frames) for o in others if o.first.head >= fault.head and o.first.key == "device-assert-echo" and o.first.frames), ())
+    return next(
+        (
+            tuple(o.first.frames)
+            for o in others
+            if o.first.head >= fault.head and o.first.key == "device-assert-echo" and o.first.frames
+        ),
+        (),
+    )
 
 
 def later(a: str, b: str) -> str:

@@ -13,6 +13,7 @@ from forensics.schema.launch import StageMark
 from forensics.schema.rank import Rank
 from forensics.timeline.lookup import Rows
 from forensics.timeline.stages import ORDER
+from forensics.timeline.starts import Start
 
 MAX_RANKS = 4096
 
@@ -33,6 +34,17 @@ def number(facts: dict[str, Fact], name: str, default: int = 1) -> int:
     fact = facts.get(name)
     value = fact.value if fact is not None else None
     return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else default
+
+
+def with_printed(facts: dict[str, Fact], starts: list[Start]) -> dict[str, Fact]:
+    """The facts, with sizes read off `server_args=` itself where the facts lack them."""
+    found = dict(facts)
+    for name in ("tp_size", "dp_size", "pp_size", "ep_size", "nnodes", "enable_dp_attention"):
+        text = starts[0].field(name) if starts else ""
+        value: int | bool | None = int(text) if text.isdigit() else {"True": True, "true": True}.get(text)
+        if value is not None:
+            found.setdefault(f"args.{name}", Fact(f"args.{name}", value, None))
+    return found
 
 
 def flag(facts: dict[str, Fact], name: str) -> bool:
@@ -112,7 +124,12 @@ def _label(axes: tuple[str, ...], d: int, p: int, t: int, facts: dict[str, Fact]
     tp, dp = number(facts, "args.tp_size"), number(facts, "args.dp_size")
     inner = max(1, tp // dp) if flag(facts, "args.enable_dp_attention") else tp
     share = max(1, tp // max(1, number(facts, "args.ep_size", tp)))
-    values = {"DP": d if not flag(facts, "args.enable_dp_attention") else t // inner, "PP": p, "TP": t, "EP": t // share}
+    values = {
+        "DP": d if not flag(facts, "args.enable_dp_attention") else t // inner,
+        "PP": p,
+        "TP": t,
+        "EP": t // share,
+    }
     return Rank(tuple((axis, values[axis]) for axis in axes if axis in values))
 
 

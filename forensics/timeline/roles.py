@@ -10,8 +10,14 @@ import re
 from dataclasses import dataclass
 
 CAUSE, VICTIM, CLIENT, DEGRADED, TEARDOWN, ADVICE, NOISE = (
-    "cause", "victim", "client", "degraded", "teardown", "advice", "noise",
-)  # fmt: skip
+    "cause",
+    "victim",
+    "client",
+    "degraded",
+    "teardown",
+    "advice",
+    "noise",
+)
 NATURES = (CAUSE, VICTIM, CLIENT, DEGRADED, TEARDOWN, ADVICE, NOISE)
 
 
@@ -43,7 +49,10 @@ NOISE_PHRASES = _phrases(
     ("abort-unknown-rid", r"^Abort request for rid=\S+ not found"),
     ("nccl-plugin", r"Failed to (?:initialize|open|load) NET plugin|No plugin found|Failed to find reverse path"),
     ("asgi-header", r"Exception in ASGI application|^Task exception was never retrieved"),
-    ("optional-module", r"is not (?:installed|available), (?:\w+ may|some|falling|will)|Triton is not (?:supported|installed)"),
+    (
+        "optional-module",
+        r"is not (?:installed|available), (?:\w+ may|some|falling|will)|Triton is not (?:supported|installed)",
+    ),
     ("process-group-exit", r"destroy_process_group\(\) was not called"),
     ("default-config", r"^Using default (?:MoE|W8A8|HuggingFace)|Config file not found at"),
     ("cpu-arch", r"^Cannot detect CUDA architecture"),
@@ -54,62 +63,122 @@ NOISE_PHRASES = _phrases(
 VICTIM_PHRASES = _phrases(
     VICTIM,
     ("collective-timeout", r"Watchdog caught collective operation timeout", "the rank without this line"),
-    ("process-group", r"failure detected by watchdog|Exception \(either an error or timeout\) detected by watchdog"
-     r"|Timeout at NCCL work|Some NCCL operations have failed or timed out|we are taking the entire process down"
-     r"|Process group watchdog thread terminated|First PG on this rank|Received a dump signal"
-     r"|Caught collective operation|heartbeat monitor", "the rank without a timeout line"),
-    ("peer-lost", r"Connection closed by (?:remote )?peer|Connection reset by peer|Broken pipe|recvValue failed"
-     r"|Socket Timeout|sendBytes failed|socketProgress|NCCL communicator was aborted|ncclRemoteError"
-     r"|remote process exited", "the peer"),
-    ("load-barrier", r"could finish the model loading, but there are other ranks that didn't|timed out in monitoredBarrier"
-     r"|successfully reached monitoredBarrier", "the ranks that did not print it"),
-    ("peer-wait", r"CPU recv timeout|DeepEP error: timeout|timeout \(dispatch|Timed out after \d+ seconds waiting for clients"
-     r"|Timed out waiting for clients|Rendezvous.*timed? ?out", "a rank that compiles, or is dead"),
-    ("kv-transfer", r"KVTransferError|Aborted by AbortReq|(?:Prefill|Decode) (?:transfer|bootstrap|handshake) failed",
-     "the other side's log"),
+    (
+        "process-group",
+        r"failure detected by watchdog|Exception \(either an error or timeout\) detected by watchdog"
+        r"|Timeout at NCCL work|Some NCCL operations have failed or timed out|we are taking the entire process down"
+        r"|Process group watchdog thread terminated|First PG on this rank|Received a dump signal"
+        r"|Caught collective operation|heartbeat monitor",
+        "the rank without a timeout line",
+    ),
+    (
+        "peer-lost",
+        r"Connection closed by (?:remote )?peer|Connection reset by peer|Broken pipe|recvValue failed"
+        r"|Socket Timeout|sendBytes failed|socketProgress|NCCL communicator was aborted|ncclRemoteError"
+        r"|remote process exited",
+        "the peer",
+    ),
+    (
+        "load-barrier",
+        r"could finish the model loading, but there are other ranks that didn't|timed out in monitoredBarrier"
+        r"|successfully reached monitoredBarrier",
+        "the ranks that did not print it",
+    ),
+    (
+        "peer-wait",
+        r"CPU recv timeout|DeepEP error: timeout|timeout \(dispatch|Timed out after \d+ seconds waiting for clients"
+        r"|Timed out waiting for clients|Rendezvous.*timed? ?out",
+        "a rank that compiles, or is dead",
+    ),
+    (
+        "kv-transfer",
+        r"KVTransferError|Aborted by AbortReq|(?:Prefill|Decode) (?:transfer|bootstrap|handshake) failed",
+        "the other side's log",
+    ),
     ("watchdog", r"[Ww]atchdog timeout", "the rank that made no step"),
     ("health", r"^Health check failed", "the scheduler ranks before last_heartbeat"),
-    ("child-died", r"[Ss]cheduler (?:is dead|died)|^Subprocess \S+ \(pid=\d+\) crashed with exit code|^Exit code: -?\d+"
-     r"|crashed with exit code|exited with (?:code|status)|^A child process (?:died|exited)"
-     r"|process (?:\S+ )?(?:died|is dead) unexpectedly", "the child's own exception, its exit code"),
-    ("ray-actor", r"ActorDiedError|Server process terminated unexpectedly|RayActorError|WorkerCrashedError", "the server's own lines"),
+    (
+        "child-died",
+        r"[Ss]cheduler (?:is dead|died)|^Subprocess \S+ \(pid=\d+\) crashed with exit code|^Exit code: -?\d+"
+        r"|crashed with exit code|exited with (?:code|status)|^A child process (?:died|exited)"
+        r"|process (?:\S+ )?(?:died|is dead) unexpectedly",
+        "the child's own exception, its exit code",
+    ),
+    (
+        "ray-actor",
+        r"ActorDiedError|Server process terminated unexpectedly|RayActorError|WorkerCrashedError",
+        "the server's own lines",
+    ),
     ("nvshmem-late", r"NVSHMEM API called before NVSHMEM initialization", "the initialisation failure before"),
     ("trainer-wait", r"resume_memory_occupation timed out|Response ended prematurely", "the server's own line"),
-    ("device-assert-echo", r"device-side assert triggered|CUDA_ERROR_LAUNCH_FAILED|unspecified launch failure"
-     r"|cudaErrorAssert|CUDA_ERROR_ASSERT", "the assertion text, which carries no rank"),
-    ("pipe-closed", r"^EOFError\b|^_queue\.Empty|^ConnectionResetError|^BrokenPipeError", "the process at the other end"),
-    ("native-abort", r"^Fatal Python error: Aborted|terminate called (?:after|without)|^Aborted\b",
-     "the exception or assertion above it"),
+    (
+        "device-assert-echo",
+        r"device-side assert triggered|CUDA_ERROR_LAUNCH_FAILED|unspecified launch failure"
+        r"|cudaErrorAssert|CUDA_ERROR_ASSERT",
+        "the assertion text, which carries no rank",
+    ),
+    (
+        "pipe-closed",
+        r"^EOFError\b|^_queue\.Empty|^ConnectionResetError|^BrokenPipeError",
+        "the process at the other end",
+    ),
+    (
+        "native-abort",
+        r"^Fatal Python error: Aborted|terminate called (?:after|without)|^Aborted\b",
+        "the exception or assertion above it",
+    ),
 )
 
 TEARDOWN_PHRASES = _phrases(
     TEARDOWN,
     ("sigquit", r"[Rr]eceived sigquit|SIGQUIT received"),
-    ("kill-tree", r"^kill_process_tree called|^Sleeping \d+ seconds? before crash|^No live scheduler|^Dump(?:ing|ed) .*before crash"
-     r"|^Waiting [\d.]+ seconds for CUDA coredumps|^Triggering SIGQUIT"),
+    (
+        "kill-tree",
+        r"^kill_process_tree called|^Sleeping \d+ seconds? before crash|^No live scheduler"
+        r"|^Dump(?:ing|ed) .*before crash"
+        r"|^Waiting [\d.]+ seconds for CUDA coredumps|^Triggering SIGQUIT",
+    ),
     ("killed-by-shell", r"^Killed\b|: line \d+: +\d+ Killed|\d+ Killed +\S"),
-    ("graceful", r"SIGTERM received|^Gracefully exiting|^(?:INFO: +)?(?:Shutting down|Finished server process"
-     r"|Application shutdown complete|Waiting for application shutdown)"),
-    ("resource-tracker", r"resource_tracker|KeyError: '/(?:mp|psm)|CudaIPCTypes|Producer process has been terminated"
-     r"|subprocpool|SubprocPool|^Exception ignored in"),
-    ("interpreter-exit", r"cannot schedule new futures after (?:interpreter )?shutdown|Event loop is closed|^KeyboardInterrupt"
-     r"|asyncio\.exceptions\.CancelledError|^SystemExit|Event loop stopped before Future completed"),
+    (
+        "graceful",
+        r"SIGTERM received|^Gracefully exiting|^(?:INFO: +)?(?:Shutting down|Finished server process"
+        r"|Application shutdown complete|Waiting for application shutdown)",
+    ),
+    (
+        "resource-tracker",
+        r"resource_tracker|KeyError: '/(?:mp|psm)|CudaIPCTypes|Producer process has been terminated"
+        r"|subprocpool|SubprocPool|^Exception ignored in",
+    ),
+    (
+        "interpreter-exit",
+        r"cannot schedule new futures after (?:interpreter )?shutdown|Event loop is closed|^KeyboardInterrupt"
+        r"|asyncio\.exceptions\.CancelledError|^SystemExit|Event loop stopped before Future completed",
+    ),
 )
 
 ADVICE_PHRASES = _phrases(
     ADVICE,
-    ("cuda-async", r"^CUDA kernel errors might be asynchronously|^For debugging consider passing CUDA_LAUNCH_BLOCKING"
-     r"|^Compile with `?TORCH_USE_CUDA_DSA|^Search for `cudaError"),
-    ("capture-advice", r"^Possible (?:solutions|suggestions):|^\d\. (?:set|disable|change|if it is)|^Open an issue on GitHub"
-     r"|^Fail when using backend: "),
+    (
+        "cuda-async",
+        r"^CUDA kernel errors might be asynchronously|^For debugging consider passing CUDA_LAUNCH_BLOCKING"
+        r"|^Compile with `?TORCH_USE_CUDA_DSA|^Search for `cudaError",
+    ),
+    (
+        "capture-advice",
+        r"^Possible (?:solutions|suggestions):|^\d\. (?:set|disable|change|if it is)|^Open an issue on GitHub"
+        r"|^Fail when using backend: ",
+    ),
 )
 
 CLIENT_PHRASES = _phrases(
     CLIENT,
     ("http-error", r"^\[http_server\] Error:"),
     ("client-gone", r"Request is disconnected from the client side|^ClientDisconnect"),
-    ("overlong", r"is longer than the model's context length|exceeds? the (?:model's )?maximum (?:context|allowed) length"
-     r"|Input length \(\d+ tokens?\) exceeds|maximum context length"),
+    (
+        "overlong",
+        r"is longer than the model's context length|exceeds? the (?:model's )?maximum (?:context|allowed) length"
+        r"|Input length \(\d+ tokens?\) exceeds|maximum context length",
+    ),
     ("bad-parameter", r"^(?:\w+ )?must be (?:in|a|an|at|non-negative|positive)\b"),
 )
 
@@ -117,8 +186,11 @@ DEGRADED_PHRASES = _phrases(
     DEGRADED,
     ("nan-sampling", r"Detected errors during sampling! NaN"),
     ("nan-sanitized", r"NaN detected in .*sanitized"),
-    ("weights-missing", r"^Parameter \S+ not found in params_dict|Some weights are not initialized"
-     r"|not initialized from checkpoint"),
+    (
+        "weights-missing",
+        r"^Parameter \S+ not found in params_dict|Some weights are not initialized"
+        r"|not initialized from checkpoint",
+    ),
 )
 
 CAUSE_PHRASES = _phrases(
@@ -140,17 +212,26 @@ CAUSE_PHRASES = _phrases(
 )
 
 PHRASES: tuple[Phrase, ...] = (
-    *NOISE_PHRASES, *TEARDOWN_PHRASES, *ADVICE_PHRASES, *CLIENT_PHRASES, *VICTIM_PHRASES, *DEGRADED_PHRASES, *CAUSE_PHRASES,
-)  # fmt: skip
+    *NOISE_PHRASES,
+    *TEARDOWN_PHRASES,
+    *ADVICE_PHRASES,
+    *CLIENT_PHRASES,
+    *VICTIM_PHRASES,
+    *DEGRADED_PHRASES,
+    *CAUSE_PHRASES,
+)
 """In the order in which they are tried."""
 
 WRAPPERS = re.compile(
-    r"(?:Capture (?:[\w]+ )*graph failed|Piecewise CUDA Graph failed|Scheduler hit an exception|died during initialization"
+    r"(?:Capture (?:[\w]+ )*graph failed|Piecewise CUDA Graph failed|Scheduler hit an exception"
+    r"|died during initialization"
     r"|Process group watchdog thread terminated)"
 )
 """Exceptions that only report the failure of what they wrap."""
 
-CLIENT_FRAMES = re.compile(r"(?:starlette|fastapi|uvicorn|anyio)/|openai_api/adapter|entrypoints/openai/|serving_\w+\.py")
+CLIENT_FRAMES = re.compile(
+    r"(?:starlette|fastapi|uvicorn|anyio)/|openai_api/adapter|entrypoints/openai/|serving_\w+\.py"
+)
 """Files of request handlers in the HTTP process."""
 SERVER_FRAMES = re.compile(r"managers/scheduler|model_executor/|managers/tp_worker|/models/|run_scheduler_process")
 """Files of the scheduler process: an exception there is the server's own."""

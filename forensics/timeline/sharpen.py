@@ -49,8 +49,22 @@ def _from_rule(table: EventTable, name: str, nature: str, matches: list[Match]) 
     first = matches[0]
     ranks = tuple(dict.fromkeys(m.rank for m in matches if m.rank is not None))
     text = table.text(first.row).strip()
-    return Fault(first.row, first.row, first.rank, nature, f"{name}: {mask(text)}", text, tuple(sorted({m.row for m in matches}))[:4096],
-                 sum(m.count for m in matches), ranks, None, (), name, None, "rule")  # fmt: skip
+    return Fault(
+        first.row,
+        first.row,
+        first.rank,
+        nature,
+        f"{name}: {mask(text)}",
+        text,
+        tuple(sorted({m.row for m in matches}))[:4096],
+        sum(m.count for m in matches),
+        ranks,
+        None,
+        (),
+        name,
+        None,
+        "rule",
+    )
 
 
 def signals_in(rows: tuple[int, ...], low: int, high: int, signals: Mapping[str, Signal]) -> tuple[str, ...]:

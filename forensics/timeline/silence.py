@@ -36,7 +36,7 @@ def find_silences(table: EventTable, inside: Rows) -> tuple[Silence, ...]:
     return tuple(overall[:MAX_SILENCES])
 
 
-def gaps(times: np.ndarray) -> list[tuple[float, float]]:  # type: ignore[type-arg]
+def gaps(times: np.ndarray) -> list[tuple[float, float]]:
     """Gaps above the threshold in a list of times (seconds), oldest first."""
     ordered = np.sort(times[~np.isnan(times)])
     if len(ordered) < 2:
@@ -47,7 +47,7 @@ def gaps(times: np.ndarray) -> list[tuple[float, float]]:  # type: ignore[type-a
     return [(float(ordered[i]), float(ordered[i + 1])) for i in at.tolist()]
 
 
-def threshold(steps: np.ndarray) -> float:  # type: ignore[type-arg]
+def threshold(steps: np.ndarray) -> float:
     """The shortest gap (seconds) that counts as silence for this rhythm."""
     moving = steps[steps > 0]
     if not len(moving):
@@ -55,7 +55,7 @@ def threshold(steps: np.ndarray) -> float:  # type: ignore[type-arg]
     return max(FLOOR_S, RHYTHM * float(np.median(moving)))
 
 
-def _stamped(table: EventTable, inside: Rows) -> tuple[np.ndarray, np.ndarray]:  # type: ignore[type-arg]
+def _stamped(table: EventTable, inside: Rows) -> tuple[np.ndarray, np.ndarray]:
     stamped = inside[(table.flags[inside] & 1) > 0]
     times, ranks = [table.time[stamped]], [table.rank[stamped]]
     for series in table.series.values():

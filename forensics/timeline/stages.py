@@ -15,28 +15,50 @@ from forensics.schema.launch import STAGES, StageMark
 from forensics.schema.rank import Rank
 from forensics.timeline.lookup import Rows, rows_of_shapes, shapes_where, within
 
-MARK_KINDS = frozenset({"stage-mark", "uvicorn", "progress", "info", "message", "text", "gloo", "debug", "nccl", "warning"})
+MARK_KINDS = frozenset(
+    {"stage-mark", "uvicorn", "progress", "info", "message", "text", "gloo", "debug", "nccl", "warning"}
+)
 
 MARKS: tuple[tuple[re.Pattern[str], str, str], ...] = tuple(
     (re.compile(pattern), stage, edge)
     for pattern, stage, edge in (
         (r"server is fired up and ready to roll", "serving", "begin"),
         (r"^Benchmark \.\.\.", "serving", "begin"),
-        (r"^(?:INFO: +)?(?:Started server process|Waiting for application startup|Application startup complete"
-         r"|Uvicorn running on)", "warmup", "begin"),
-        (r"^(?:Engine startup timings|Start of (?:pd|prefill|decode) disaggregation warmup|Warmup \.\.\.)", "warmup", "begin"),
+        (
+            r"^(?:INFO: +)?(?:Started server process|Waiting for application startup|Application startup complete"
+            r"|Uvicorn running on)",
+            "warmup",
+            "begin",
+        ),
+        (
+            r"^(?:Engine startup timings|Start of (?:pd|prefill|decode) disaggregation warmup|Warmup \.\.\.)",
+            "warmup",
+            "begin",
+        ),
         (r"^max_total_num_tokens=", "warmup", "begin"),
         (r"^Capture [\w ]*graph end", "graph-capture", "end"),
         (r"^Capture [\w ]*graph (?:begin|bs|num)", "graph-capture", "begin"),
         (r"^Capturing (?:batches|num tokens|cuda graph)", "graph-capture", "begin"),
         (r"\bCapturing (?:batches|num tokens) \(", "graph-capture", "begin"),
         (r"^Memory pool end", "kv-pool", "end"),
-        (r"^(?:KV Cache is allocated|Mamba Cache is allocated|Using KV cache dtype|SWAKVPool mem usage)", "kv-pool", "begin"),
+        (
+            r"^(?:KV Cache is allocated|Mamba Cache is allocated|Using KV cache dtype|SWAKVPool mem usage)",
+            "kv-pool",
+            "begin",
+        ),
         (r"^(?:Load weight end|Loading model weights took)", "load", "end"),
-        (r"^(?:Load weight begin|Loading pipeline modules|Loading required components|Starting to load model)", "load", "begin"),
+        (
+            r"^(?:Load weight begin|Loading pipeline modules|Loading required components|Starting to load model)",
+            "load",
+            "begin",
+        ),
         (r"^(?:Multi-thread loading shards|Loading [\w.\- ]*shards)\b.*%", "load", "begin"),
         (r"^Init (?:torch distributed|nccl|parallel) ends", "init", "end"),
-        (r"^(?:Init (?:torch distributed|nccl|parallel) begin|sglang is using nccl|Scheduler bind at endpoint)", "init", "begin"),
+        (
+            r"^(?:Init (?:torch distributed|nccl|parallel) begin|sglang is using nccl|Scheduler bind at endpoint)",
+            "init",
+            "begin",
+        ),
     )
 )
 """First match decides. `warmup` begins where the pools stand and the HTTP server comes up."""
@@ -155,4 +177,5 @@ def series_inside(series: Series | None, table: EventTable, inside: Rows) -> np.
     after = np.clip(series.row, 0, len(table) - 1)
     after_at = np.clip(np.searchsorted(inside, after), 0, len(inside) - 1)
     first = (series.row == 0) & (inside[after_at] == after)
-    return (inside[at] == before) | first
+    mask: np.ndarray[tuple[int], np.dtype[np.bool_]] = (inside[at] == before) | first
+    return mask

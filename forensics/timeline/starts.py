@@ -16,14 +16,16 @@ from forensics.timeline.lookup import Rows, rows_of_shapes, shapes_where
 
 _FIELD = re.compile(
     r"['\"]?\b(node_rank|nnodes|disaggregation_mode|dist_init_addr|model_path|port|random_seed|base_gpu_id"
-    r"|tp_size|dp_size|pp_size)['\"]?\s*[:=]\s*('[^']*'|\"[^\"]*\"|[\w.:/-]+)"
+    r"|tp_size|dp_size|pp_size|ep_size|enable_dp_attention)['\"]?\s*[:=]\s*('[^']*'|\"[^\"]*\"|[\w.:/-]+)"
 )
 _SERVICE = re.compile(rb"^\s*([A-Za-z][\w.-]*?)(?:-\d+)?\s+\| ")
 _ENDED = re.compile(
     r"SIGQUIT|sigquit|kill_process_tree called|^Killed|\bKilled\b|SIGTERM received|Finished server process"
     r"|crashed with exit code|Shutting down|scheduler (?:is dead|died)|^Exit code: "
 )
-_LAUNCH_COMMAND = re.compile(r"sglang[._](?:launch_server|bench|srt)|sglang\.launch|sglang serve|sglang_router|sglang\.bench")
+_LAUNCH_COMMAND = re.compile(
+    r"sglang[._](?:launch_server|bench|srt)|sglang\.launch|sglang serve|sglang_router|sglang\.bench"
+)
 _SAME_START_S = 900.0
 _FIELDS_READ = 1 << 16
 
@@ -62,7 +64,10 @@ def service_of(raw: bytes) -> str:
 def end_rows(table: EventTable, rows: Rows) -> Rows:
     """Rows that tell of a server's end."""
     ids = shapes_where(
-        table, lambda s, t: s.kind in ("exit", "sigquit") or (s.kind not in ("request-dump", "access") and _ENDED.search(t) is not None)
+        table,
+        lambda s, t: (
+            s.kind in ("exit", "sigquit") or (s.kind not in ("request-dump", "access") and _ENDED.search(t) is not None)
+        ),
     )
     found = rows_of_shapes(table, ids)
     return found[np.isin(found, rows)]
@@ -125,7 +130,11 @@ def _same(held: list[Start], new: Start, ended: bool) -> bool:
     nodes = {s.field("node_rank", "0") for s in held}
     if new.ranked:
         return True
-    if _number(new, "nnodes") > 1 and new.field("node_rank", "0") not in nodes and new.field("nnodes") == first.field("nnodes"):
+    if (
+        _number(new, "nnodes") > 1
+        and new.field("node_rank", "0") not in nodes
+        and new.field("nnodes") == first.field("nnodes")
+    ):
         return _near(held, new)
     modes = {s.field("disaggregation_mode", "null") for s in held}
     if new.field("disaggregation_mode", "null") not in modes and modes != {"null"}:
@@ -136,7 +145,9 @@ def _same(held: list[Start], new: Start, ended: bool) -> bool:
         return _near(held, new)
     if new.fields == first.fields and new.fields:
         return _close(held, new, 120.0)
-    replica = new.field("port") not in {s.field("port") for s in held} and new.field("model_path") == first.field("model_path")
+    replica = new.field("port") not in {s.field("port") for s in held} and new.field("model_path") == first.field(
+        "model_path"
+    )
     return replica and _close(held, new, 60.0)
 
 
@@ -182,6 +193,25 @@ def _with_shell_lines(table: EventTable, row: int, last: int) -> int:
 
 
 _OLD_KINDS = frozenset(
-    {"exception", "frame", "frame-source", "traceback-head", "chain", "cuda-assert", "cxx-abort", "cxx-frame", "cxx-log",
-     "stage-mark", "uvicorn", "access", "sigquit", "exit", "pg-watchdog", "faulthandler", "argparse", "progress", "gloo"}
+    {
+        "exception",
+        "frame",
+        "frame-source",
+        "traceback-head",
+        "chain",
+        "cuda-assert",
+        "cxx-abort",
+        "cxx-frame",
+        "cxx-log",
+        "stage-mark",
+        "uvicorn",
+        "access",
+        "sigquit",
+        "exit",
+        "pg-watchdog",
+        "faulthandler",
+        "argparse",
+        "progress",
+        "gloo",
+    }
 )

@@ -2,25 +2,113 @@
 
 from __future__ import annotations
 
+import re
+
 from forensics.engine.table import EventTable
-from forensics.schema.block import Block
 from forensics.schema.launch import Launch
 from forensics.schema.rank import Rank
+from forensics.timeline import roles
 from forensics.timeline.episodes import Episode
-from forensics.timeline.faults import Fault
 
+MAX_SHOWN = 64
+_CHILD = re.compile(r"scheduler_(?:[A-Z_]*?)(\d+)\b")
+_UNBALANCED = re.compile(r"memory capacity is unbalanced")
+_JOINED = re.compile(r"(\d+)/(\d+) clients joined")
+_ONLY_SOME = 0.5
+"""Silent ranks are suspects only where they are at most this share of all."""
 
-def with_divergence(table: EventTable, blocks: tuple[Block, ...], launch: Launch, found: list[Fault]) -> list[Fault]:
-    return found
+Suspects = tuple[tuple[Rank, ...], str]
+NOBODY: Suspects = ((), "")
 
 
 def reporters(episode: Episode, others: list[Episode], launch: Launch) -> tuple[Rank, ...]:
-    ranks = list(episode.ranks)
+    """Ranks of the ranked errors that the first failure leads to (its own first), in order of appearance."""
+    found: list[tuple[int, Rank]] = []
     for other in others:
-        if other.first.head >= episode.first.head:
-            ranks += [r for f in other.faults for r in f.ranks]
-    return tuple(dict.fromkeys(ranks))[:64]
+        if other.nature in (roles.CAUSE, roles.VICTIM, roles.DEGRADED) and other.first.head >= episode.first.head:
+            found += [(f.head, r) for f in other.faults for r in (f.ranks or _by_number(launch, f.global_rank))]
+    own = [r for f in episode.faults for r in (f.ranks or _by_number(launch, f.global_rank))]
+    return tuple(dict.fromkeys([*own, *(r for _, r in sorted(found, key=lambda p: p[0]))]))[:MAX_SHOWN]
 
 
-def suspects(table: EventTable, launch: Launch, episode: Episode, others: list[Episode]) -> tuple[tuple[Rank, ...], str]:
-    return (), ""
+def suspects(table: EventTable, launch: Launch, episode: Episode, others: list[Episode]) -> Suspects:
+    """Missing or deviating ranks behind the first failure, with the reason; nobody where the log gives no ground."""
+    fault = episode.first
+    every = launch.expected or launch.seen
+    if fault.key == "divergence":
+        return (tuple(r for r in episode.ranks), fault.go_to)
+    if fault.source == "cuda-assert" or len(every) < 2:
+        return NOBODY
+    if launch.missing:
+        return launch.missing[:MAX_SHOWN], "never reported init"
+    absent = tuple(r for r in every if not any(_same(r, s) for s in launch.seen))
+    if absent and _JOINED.search(fault.text):
+        return absent[:MAX_SHOWN], "the rendezvous waited for them; the input holds no line of theirs"
+    if fault.key == "load-barrier":
+        return _unfinished(launch, every)
+    if fault.key == "child-died":
+        return _dead_child(fault.text, every)
+    spoke = reporters(episode, [episode] if fault.key == "collective-timeout" else others, launch)
+    if episode.nature == roles.VICTIM:
+        return _silent(every, spoke, fault.key, launch)
+    if _UNBALANCED.search(fault.text):
+        return _silent(every, spoke, "unbalanced", launch)
+    if len(episode.ranks) == 1 and len(every) > 1:
+        return episode.ranks, "only this rank states the failure"
+    return NOBODY
+
+
+_SILENT_WHY = {
+    "collective-timeout": "no timeout line while the other ranks of the group have one",
+    "peer-lost": "the peer: it states no failure of its own, the others lost the connection to it",
+    "peer-wait": "the others waited for it",
+    "watchdog": "no watchdog line while other ranks have one: it made no step at all, or the others wait for it",
+    "health": "silent when the health check failed",
+    "unbalanced": "the speaker measured its own GPU as free: another one has less",
+}
+
+
+def _silent(every: tuple[Rank, ...], spoke: tuple[Rank, ...], key: str, launch: Launch) -> Suspects:
+    quiet = tuple(r for r in every if not any(_same(r, s) for s in spoke))
+    nodes = {r.node for r in launch.seen}
+    if (
+        not spoke
+        or not quiet
+        or len(quiet) > max(1, int(len(every) * _ONLY_SOME))
+        or (len(nodes) > 1 and key == "unbalanced")
+    ):
+        return NOBODY
+    return quiet[:MAX_SHOWN], _SILENT_WHY.get(key, "silent while the others report")
+
+
+def _unfinished(launch: Launch, every: tuple[Rank, ...]) -> Suspects:
+    done = {m.rank for m in launch.marks if m.stage == "load" and m.edge == "end" and m.rank is not None}
+    late = tuple(r for r in every if not any(_same(r, d) for d in done))
+    if late and len(late) < len(every):
+        return late[:MAX_SHOWN], "no `Load weight end` while the others have one"
+    slow = max(
+        (m for m in launch.marks if m.rank in done and m.stage == "load" and m.edge == "end" and m.time),
+        key=lambda m: m.time or 0.0,
+        default=None,
+    )
+    return ((slow.rank,), "the last to finish loading") if slow is not None and slow.rank is not None else NOBODY
+
+
+def _dead_child(text: str, every: tuple[Rank, ...]) -> Suspects:
+    match = _CHILD.search(text)
+    if match is None or int(match.group(1)) >= len(every):
+        return NOBODY
+    return (every[int(match.group(1))],), "its process died"
+
+
+def _by_number(launch: Launch, number: int | None) -> tuple[Rank, ...]:
+    """The rank with a global number, where the launch is one replica (pipeline stages outermost)."""
+    if number is None:
+        return ()
+    every = sorted(launch.expected or launch.seen, key=lambda r: (r.axis("PP") or 0, r.axis("TP") or 0))
+    places = {(r.axis("PP") or 0, r.axis("TP") or 0) for r in every}
+    return (every[number],) if number < len(every) == len(places) else ()
+
+
+def _same(a: Rank, b: Rank) -> bool:
+    return a.axes == b.axes

@@ -1,0 +1,102 @@
+"""Standstills: ranks whose stacks stand in different calls of one group."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from dataclasses import dataclass
+
+import numpy as np
+
+from forensics.engine.table import EventTable
+from forensics.schema.block import Block, Frame
+from forensics.schema.rank import Rank
+from forensics.timeline import component, roles
+from forensics.timeline.faults import Fault
+from forensics.timeline.lookup import Rows
+
+WAITS = re.compile(
+    r"all_reduce|allreduce|broadcast|all_gather|barrier|reduce_scatter|\brecv\b|\bsend\b|synchronize|\bwait\b|all_to_all|scatter|poll"
+    r"|item|tolist|cpu\b|ncclAllReduce|cudaGraphLaunch|cuGraphLaunch"
+)
+_LIBRARY = re.compile(
+    r"(?:^|/)(?:torch|threading|multiprocessing|contextlib|asyncio|concurrent|importlib|selectors)[/.]|<string>"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Dump:
+    """The stack of one scheduler process: program functions from the event loop inwards."""
+
+    block: int
+    rank: Rank | None
+    calls: tuple[str, ...]
+    frames: tuple[Frame, ...]
+
+    @property
+    def place(self) -> str:
+        return self.calls[-1] if self.calls else ""
+
+
+def dumps(blocks: tuple[Block, ...], inside: Rows) -> list[Dump]:
+    """Dumps of scheduler main threads among the blocks of a launch (the last of each rank)."""
+    found: dict[str, Dump] = {}
+    for index, block in enumerate(blocks):
+        if block.kind not in ("py-spy", "faulthandler") or block.raised or not block.frames:
+            continue
+        at = int(np.searchsorted(inside, block.head))
+        if at >= len(inside) or int(inside[at]) != block.head:
+            continue
+        names = [f.function for f in block.frames]
+        loop = next((i for i, n in enumerate(names) if n.startswith("event_loop")), None)
+        if loop is None:
+            continue
+        own = tuple(
+            f for f in block.frames[loop + 1 :] if not _LIBRARY.search(f.file) and not component.PLUMBING.search(f.file)
+        )
+        calls = tuple(f.function for f in own)
+        found[str(block.rank) if block.rank else f"#{index}"] = Dump(index, block.rank, calls, block.frames)
+    return list(found.values())
+
+
+def divergence(table: EventTable, blocks: tuple[Block, ...], inside: Rows) -> Fault | None:
+    """A fault where the dumped ranks wait in different calls: one rank made a collective more than the others."""
+    found = dumps(blocks, inside)
+    counts = Counter(d.calls for d in found)
+    if len(found) < 2 or len(counts) < 2:
+        return None
+    least = min(counts.values())
+    odd = [d for d in found if counts[d.calls] == least]
+    if least == max(counts.values()) and len(odd) > 1:
+        odd = odd[-1:] if len(found) == 2 else odd
+    one = next((d for d in odd if d.rank is not None), odd[0])
+    if not any(WAITS.search(f.function) for f in one.frames):
+        return None
+    most = counts.most_common(1)[0][0]
+    frame = _telling(one.frames)
+    ranks = tuple(d.rank for d in odd if d.rank is not None) or ((one.rank,) if one.rank else ())
+    text = table.text(frame.row).strip()
+    fault = Fault(
+        frame.row,
+        frame.row,
+        one.rank,
+        roles.CAUSE,
+        f"divergence: {one.place} against {most[-1] if most else '?'}",
+        text,
+        tuple(sorted({d.frames[-1].row for d in found})),
+        1,
+        ranks,
+        one.block,
+        one.frames,
+        "divergence",
+        None,
+        "dump",
+    )
+    fault.go_to = f"its stack stands in {one.place}, the others in {most[-1] if most else 'other calls'}"
+    return fault
+
+
+def _telling(frames: tuple[Frame, ...]) -> Frame:
+    """The innermost frame of the program that calls the collective's helper: it names the feature."""
+    own = [f for f in frames if not _LIBRARY.search(f.file) and not component.PLUMBING.search(f.file)]
+    return own[-2] if len(own) > 1 and own[-1].function.startswith("_") else own[-1] if own else frames[-1]
