@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from forensics.diagnose.convert import plain, progress_text
 from forensics.diagnose.hypotheses import Diagnosis
 from forensics.diagnose.places import Places
-from forensics.diagnose.tried import Pair, concerns, first_failure, is_good, same_failure
+from forensics.diagnose.tried import Pair, concerns, first_failure, reference, same_failure
 from forensics.diagnose.variables import Varied, varied
 from forensics.diagnose.verdict import RULED_OUT
 from forensics.rulebook.case import Case
@@ -27,8 +27,8 @@ def _row(
     position: int, case: Case, cases: Sequence[Case], found: Mapping[str, Diagnosis], places: Places
 ) -> AttemptInfo:
     launch = case.launch
-    reference = _reference(position, cases)
-    changed = varied(reference.launch, launch) if reference else ()
+    against = reference(cases[:position], case) if position else None
+    changed = varied(against.launch, launch) if against else ()
     same = next((c for c in cases[:position] if same_failure(c, case)), None)
     failure = first_failure(case)
     row = failure.row if failure else launch.ended_row
@@ -36,7 +36,7 @@ def _row(
         launch=launch.id,
         path=places.table.sources[launch.sources[0]].name if launch.sources else "",
         lines=launch.lines,
-        against=reference.launch.id if reference else None,
+        against=against.launch.id if against else None,
         changed=[_change(v, places) for v in changed[:MAX_CHANGES]],
         reached=launch.reached,
         ended=launch.ended,
@@ -60,16 +60,6 @@ def outcome(case: Case) -> str:
     if launch.ended in ("log-ends", "running"):
         return f"no outcome: the log ends at {progress or launch.reached}"
     return f"{launch.ended} at {progress or launch.reached}"
-
-
-def _reference(position: int, cases: Sequence[Case]) -> Case | None:
-    """The launch to compare with: the earlier one with the fewest differences, the nearest in time among equals."""
-    if position == 0:
-        return None
-    counted = [
-        (len(varied(c.launch, cases[position].launch)), position - n, n) for n, c in enumerate(cases[:position])
-    ]
-    return cases[min(counted)[2]]
 
 
 def _refutes(case: Case, cases: Sequence[Case], found: Mapping[str, Diagnosis]) -> dict[str, str]:
@@ -122,5 +112,3 @@ def _change(variable: Varied, places: Places) -> Change:
         after=plain(variable.after, places),
     )
 
-
-__all__ = ["attempts", "is_good", "outcome"]

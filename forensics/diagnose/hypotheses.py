@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from forensics.diagnose import exclusion, general, next_step, rank, similar
 from forensics.diagnose.candidates import ASSUMED, DIRECT, SYMPTOM, Candidate, Weighed, is_hypothesis, stated_symptom
@@ -11,7 +11,7 @@ from forensics.diagnose.controls import Comparison, compare
 from forensics.diagnose.general import General
 from forensics.diagnose.grounds import AGAINST, Ground
 from forensics.diagnose.tried import Pair, comparison_ground, concerns, failing_alike, pairs, refuted_by, still_there, weakened_by
-from forensics.diagnose.verdict import RULED_OUT, Evidence, Judged, judge
+from forensics.diagnose.verdict import RULED_OUT, Evidence, Judged, judge, support
 from forensics.knowledge.store import Knowledge
 from forensics.rulebook.case import Case
 from forensics.schema.finding import Finding
@@ -84,7 +84,23 @@ def _sorted_out(
             ground = refuted_by(finding, case, everyone, weighed)
         if ground is not None:
             out.append((found, ground))
-    return live, out
+    return _one_claim(live), out
+
+
+def _one_claim(live: list[tuple[Candidate, Evidence]]) -> list[tuple[Candidate, Evidence]]:
+    """One comparison shows one cause: the best supported of those that its variable belongs to. For the others it is
+    a strong ground, no more."""
+    claims = [c for c, e in live if e.comparison is not None]
+    if len(claims) < 2:
+        return live
+    best = max(claims, key=lambda c: (c.must is True, c.role == DIRECT, support(c), c.finding.id))
+    shared: list[tuple[Candidate, Evidence]] = []
+    for found, evidence in live:
+        if evidence.comparison is not None and found is not best:
+            ground = replace(evidence.comparison, strength="strong")
+            evidence = Evidence(extra=(ground,))
+        shared.append((found, evidence))
+    return shared
 
 
 def _evidence(

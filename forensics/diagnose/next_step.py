@@ -98,10 +98,14 @@ def _verify(case: Case, live: Sequence[Judged]) -> list[NextStep]:
 
 def _experiments(case: Case, live: Sequence[Judged], group: Sequence[Case]) -> list[NextStep]:
     found: list[tuple[tuple[int, int], NextStep]] = []
+    varied: set[str] = set()
     for place, judged in enumerate(live):
         for step in judged.candidate.finding.fix:
             if not _offered(case, step) or any(has_step(c.launch, step) for c in group):
                 continue
+            if step_name(step) in varied:
+                break
+            varied.add(step_name(step))
             shared = sum(1 for j in live if j is not judged and _touched(j, step))
             settles = f"passes: {judged.candidate.finding.id}; same failure: it is ruled out"
             found.append(((place, shared), _experiment(case, step, [judged], settles)))
@@ -112,9 +116,10 @@ def _experiments(case: Case, live: Sequence[Judged], group: Sequence[Case]) -> l
 def _experiment(case: Case, step: FixStep, judged: Sequence[Judged], settles: str) -> NextStep:
     fact = case.launch.facts.get("launch.command")
     command = command_with(str(fact.value), step) if fact and fact.value else ""
+    how = step_text(step) if step.op == "remove" else f"with {step_text(step)}"
     return NextStep(
         kind="experiment",
-        do=f"relaunch with {step_text(step)} and nothing else changed",
+        do=f"relaunch {how} and nothing else changed",
         command=command or step_text(step),
         separates=[j.candidate.finding.id for j in judged],
         settles=settles,

@@ -20,13 +20,14 @@ def ranked(judged: Iterable[Judged]) -> tuple[Judged, ...]:
 def _key(judged: Judged) -> tuple[object, ...]:
     found = judged.candidate
     decisive, strong, musts, weak = support(found)
-    extra_against = sum(1 for g in judged.evidence.extra if g.side == "against")
+    extra_against = min(1, sum(1 for g in judged.evidence.extra if g.side == "against"))
     return (
         judged.verdict == RULED_OUT,
         _CLASS.get(found.role, 3),
         ORDER[judged.verdict],
         found.role == ASSUMED,
         found.must is None,
+        found.finding.log_evidence == "none",
         found.row,
         -decisive,
         -(strong - extra_against),

@@ -14,12 +14,13 @@ from dataclasses import dataclass
 from forensics.diagnose.candidates import Candidate, Weighed
 from forensics.diagnose.convert import stage_index
 from forensics.diagnose.grounds import AGAINST, FOR, Ground
-from forensics.diagnose.variables import Varied, varied
+from forensics.diagnose.variables import Varied, spellings, varied
 from forensics.rulebook.case import Case
 from forensics.schema.facts import Value
 from forensics.schema.finding import Finding, FixStep
 from forensics.schema.launch import Failure, Launch
 from forensics.schema.span import Span
+from forensics.timeline.catalog import catalog
 
 TRUE_WORDS = {"1", "true", "yes", "on", ""}
 
@@ -132,26 +133,33 @@ def refuted_by(finding: Finding, case: Case, everyone: Sequence[Case], weighed: 
 
 
 def weakened_by(finding: Finding, case: Case, everyone: Sequence[Case]) -> tuple[Ground, ...]:
-    """Grounds against from attempts that changed what a finding concerns, without effect."""
+    """Grounds against from attempts that changed what a finding concerns, without effect. Each attempt is held
+    against the earlier launch of the same failure that differs least from it."""
     grounds = []
-    group = (case, *failing_alike(case, everyone))
-    for position, other in enumerate(group):
-        for before in group[:position] + group[position + 1 :]:
-            changed = [v for v in varied(before.launch, other.launch) if concerns(finding, v)]
-            if changed and _order(before) < _order(other):
-                why = f"{other.launch.id} varied {changed[0].text()} and failed in the same way"
-                text = f"tried {changed[0].fact}"
-                grounds.append(Ground(AGAINST, "against", text, True, why, where=_failure_place(other, changed[0].where)))
-                break
+    group = sorted((case, *failing_alike(case, everyone)), key=_order)
+    for position, other in enumerate(group[1:], 1):
+        changed = [v for v in varied(reference(group[:position], other).launch, other.launch) if concerns(finding, v)]
+        if changed:
+            why = f"{other.launch.id} varied {changed[0].text()} and failed in the same way"
+            text = f"tried {changed[0].fact}"
+            grounds.append(Ground(AGAINST, "against", text, True, why, where=_failure_place(other, changed[0].where)))
     return tuple(grounds)
+
+
+def reference(earlier: Sequence[Case], case: Case) -> Case:
+    """The earlier launch with the fewest differences, the first of them among equals."""
+    counted = [(len(varied(c.launch, case.launch)), n) for n, c in enumerate(earlier)]
+    return earlier[min(counted)[1]]
 
 
 def concerns(finding: Finding, variable: Varied) -> bool:
     """Whether a finding is about a variable: a step of its fix changes it, or one of its conditions asks for it."""
+    names = spellings(variable.name) if variable.kind == "flag" else frozenset({variable.name})
     for step in finding.fix:
-        if step.kind == variable.kind and step_name(step) == variable.name:
+        if step.kind == variable.kind and step_name(step) in names:
             return True
-    wanted = {variable.fact, *_features(variable)}
+    group = "args" if variable.kind == "flag" else "env"
+    wanted = {f"{group}.{name}" for name in names} | set(_features(variable))
     texts = [c.text for c in (*finding.applies, *finding.grounds) if c.strength in ("must", "decisive", "strong", "applies", "")]
     return any(name in text for text in texts for name in wanted)
 
@@ -183,7 +191,7 @@ def matches(value: Value, wanted: str) -> bool:
 
 def step_name(step: FixStep) -> str:
     """Field name of a flag step, environment name of an env step."""
-    return step.name.lstrip("-").replace("-", "_") if step.kind == "flag" else step.name
+    return catalog().dest(step.name) if step.kind == "flag" else step.name
 
 
 def step_text(step: FixStep) -> str:
@@ -220,7 +228,8 @@ def _chosen(step: FixStep, case: Case, group: Sequence[Case]) -> bool:
 
 def _gone(finding: Finding, pair: Pair) -> bool:
     """Whether the good launch has a value of the variable that the finding's fix allows (unknown fixes allow all)."""
-    steps = [s for s in finding.fix if s.kind == pair.variable.kind and step_name(s) == pair.variable.name]
+    names = spellings(pair.variable.name) if pair.variable.kind == "flag" else frozenset({pair.variable.name})
+    steps = [s for s in finding.fix if s.kind == pair.variable.kind and step_name(s) in names]
     if not steps:
         return True
     return any(has_step(pair.good.launch, s) for s in steps) or not any(has_step(pair.bad.launch, s) for s in steps)

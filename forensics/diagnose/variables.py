@@ -7,11 +7,13 @@ a person chose. Where both launches print their command, the command decides; el
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 from forensics.diagnose.controls import equal
 from forensics.schema.facts import Fact, Value
 from forensics.schema.launch import Launch
 from forensics.schema.span import Span
+from forensics.timeline.catalog import catalog
 
 NEUTRAL = frozenset(
     """host port nccl_port dist_init_addr dist_init_method random_seed served_model_name api_key admin_api_key
@@ -99,8 +101,25 @@ def _environment(before: Launch, after: Launch) -> tuple[Varied, ...]:
     return tuple(found)
 
 
+@lru_cache(maxsize=1024)
+def spellings(name: str) -> frozenset[str]:
+    """All server_args fields that are one setting under the names of different releases."""
+    known = catalog()
+    flag = known.by_dest.get(name, "--" + name.replace("_", "-"))
+    flags = {flag, *known.renamed_from(flag)}
+    renamed = known.renames(flag)
+    if renamed is not None and len(renamed.new) == 1:
+        flags.add(renamed.new[0].partition("=")[0])
+    return frozenset({name, *(known.dest(f) for f in flags if f.startswith("--"))})
+
+
 def _args(launch: Launch) -> dict[str, Fact]:
-    return {n.removeprefix("args."): f for n, f in launch.facts.items() if n.startswith("args.")}
+    """Settings as the launch states them; translations into the names of other releases would count twice."""
+    return {
+        n.removeprefix("args."): f
+        for n, f in launch.facts.items()
+        if n.startswith("args.") and not f.how.startswith("inferred: this release calls")
+    }
 
 
 def _env(launch: Launch) -> dict[str, Fact]:
