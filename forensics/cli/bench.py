@@ -15,7 +15,9 @@ app = typer.Typer(add_completion=False)
 def bench(
     folder: Annotated[Path, typer.Argument(help="Folder of cases: each a folder with log.txt and truth.json.")],
     format: Annotated[str, typer.Option("--format", "-f", help="text, json or markdown.")] = "text",
-    output: Annotated[Path | None, typer.Option("--output", "-o", help="Write here (.md: markdown, .json: JSON).")] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Write here (.md: markdown, .json: JSON).")
+    ] = None,
     leave_one_cause_out: Annotated[
         bool, typer.Option("--leave-one-cause-out", help="Also run each case without its own cause.")
     ] = False,

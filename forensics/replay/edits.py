@@ -1,0 +1,227 @@
+"""Typed edits of a launch command: only sglang's own arguments and environment; every other byte stays.
+
+An edit is a replacement of a range of the command's text, so that a diff can show exactly what was inserted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from shlex import quote
+
+from forensics.errors import ReplayError
+from forensics.grammar.command import Command, Flag, read_command
+from forensics.timeline.catalog import catalog
+
+CONTAINER_CLIENTS = ("docker", "podman", "nerdctl")
+_OPPOSITE = "--no-"
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One variable of the launch. `kind` flag or env; `op` set or remove; `value` None for a switch."""
+
+    kind: str
+    op: str
+    name: str
+    value: str | None = None
+
+    def __str__(self) -> str:
+        if self.op == "remove":
+            return f"remove {self.name}"
+        if self.value is None:
+            return f"set {self.name}"
+        return f"set {self.name}={self.value}"
+
+    @classmethod
+    def parse(cls, text: str) -> Change:
+        """`set --flag=value`, `set --switch`, `remove --flag`, `set NAME=value`, `unset NAME`; `set` may be left out.
+
+        Raises ReplayError for anything else.
+        """
+        words = text.strip().split(None, 1)
+        op = words[0] if words and words[0] in ("set", "remove", "unset") else "set"
+        body = words[1].strip() if len(words) > 1 and words[0] == op else text.strip()
+        name, equals, value = body.partition("=")
+        if not equals and " " in name:
+            name, value = name.split(None, 1)
+            equals = " "
+        kind = "flag" if name.startswith("--") else "env"
+        valid = name[2:].replace("-", "_").isidentifier() if kind == "flag" else name.isidentifier()
+        if not valid or (kind == "env" and op == "set" and not equals):
+            raise ReplayError(
+                f"--fix {text!r}: not a change",
+                hint="e.g. 'set --dtype=bfloat16', 'remove --quantization', 'set NAME=1'",
+            )
+        if op != "set":
+            return cls(kind, "remove", name)
+        return cls(kind, "set", name, value.strip() if equals else None)
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """Replace `[start, end)` (code points) by `text`."""
+
+    start: int
+    end: int
+    text: str
+
+
+def apply(text: str, edits: list[Edit]) -> str:
+    """The text after all edits, which must not overlap."""
+    for edit in sorted(edits, key=lambda e: (e.start, e.end), reverse=True):
+        text = text[: edit.start] + edit.text + text[edit.end :]
+    return text
+
+
+def change_command(text: str, changes: Iterable[Change]) -> str:
+    """The command with every change applied, one after the other; every spelling of a flag is the same flag.
+
+    Raises ReplayError where the text starts no sglang server.
+    """
+    for change in changes:
+        command = read_server(text)
+        if change.kind == "flag":
+            edits = _flag_edits(command, change)
+        else:
+            edits = _env_edits(command, change)
+        text = apply(text, edits)
+    return text
+
+
+def read_server(text: str) -> Command:
+    """The launch command in `text`. Raises ReplayError where there is none."""
+    command = read_command(text, catalog())
+    if command is None:
+        raise ReplayError(
+            "no sglang server is started by this command",
+            hint="give the command with --launch 'python -m sglang.launch_server …' or --launch-file run.sh; "
+            "a command inside quotes (bash -c '…') must be given without them",
+        )
+    return command
+
+
+def main_spelling(name: str) -> str:
+    """The main name of a flag given by an alias or an unambiguous prefix; an unknown name stays."""
+    found = catalog().flag(name)
+    return found[0] if found else name
+
+
+def container_client(command: Command) -> int | None:
+    """Index of the `docker`/`podman` word that starts the server's container, else None."""
+    start = _segment(command)
+    for index in range(start, command.program):
+        if command.words[index].value.rpartition("/")[2] in CONTAINER_CLIENTS:
+            return index
+    return None
+
+
+def _segment(command: Command) -> int:
+    """Index of the first word after the last operator before the server."""
+    operators = [i for i in range(command.program) if command.words[i].operator]
+    return operators[-1] + 1 if operators else 0
+
+
+def _flag_edits(command: Command, change: Change) -> list[Edit]:
+    main = main_spelling(change.name)
+    present = [f for f in command.flags if main_spelling(f.name) == main]
+    opposite = [f for f in command.flags if f.name == _OPPOSITE + main[2:] or _OPPOSITE + f.name[2:] == main]
+    if change.op == "remove":
+        return [_cut(command, f.first, f.last) for f in present]
+    gone = [_cut(command, f.first, f.last) for f in opposite]
+    if not present:
+        end = command.words[_last_argument(command)].end
+        return [*gone, Edit(end, end, " " + flag_text(change))]
+    # argparse lets the last one win, so earlier repeats may stay as they are
+    return [*gone, *_replace(command, present[-1], change)]
+
+
+def _replace(command: Command, flag: Flag, change: Change) -> list[Edit]:
+    word = command.words[flag.first]
+    if change.value is None:
+        return [_cut(command, flag.first + 1, flag.last)] if flag.last > flag.first else []
+    if flag.last == flag.first:
+        inline = "=" in command.text[word.start : word.end]
+        joint = "=" if inline else " "
+        return [Edit(word.start, word.end, f"{flag.name}{joint}{_quoted(change.value)}")]
+    start, end = command.words[flag.first + 1].start, command.words[flag.last].end
+    return [Edit(start, end, _quoted(change.value))]
+
+
+def _last_argument(command: Command) -> int:
+    last = command.arguments - 1
+    for flag in command.flags:
+        last = max(last, flag.last)
+    return max([last, *command.positionals])
+
+
+def flag_text(change: Change) -> str:
+    """A flag as it is inserted."""
+    return change.name if change.value is None else f"{change.name} {_quoted(change.value)}"
+
+
+def _quoted(value: str) -> str:
+    # a list of several values is several words; anything else is one
+    return " ".join(quote(part) for part in value.split(" ")) if value else "''"
+
+
+def _env_edits(command: Command, change: Change) -> list[Edit]:
+    present = [a for a in command.env if a.name == change.name]
+    if change.op == "remove":
+        return _env_removal(command, change, [a.word for a in present if a.by != "container"])
+    text = f"{change.name}={quote(change.value or '')}"
+    if present:
+        word = command.words[present[-1].word]
+        prefix = command.text[word.start : word.end].split(change.name, 1)[0].strip("'\"")
+        return [Edit(word.start, word.end, f"{prefix}{text}")]
+    client = container_client(command)
+    if client is not None:
+        return [_after_run(command, client, f"-e {text}")]
+    program = command.words[command.program]
+    return [Edit(program.start, program.start, f"env {text} ")]
+
+
+def _env_removal(command: Command, change: Change, words: list[int]) -> list[Edit]:
+    if words:
+        return [_cut(command, index, index) for index in words]
+    if container_client(command) is not None:
+        raise ReplayError(
+            f"{change.name} cannot be taken out of a container's environment", hint="remove its -e by hand"
+        )
+    program = command.words[command.program]
+    return [Edit(program.start, program.start, f"env -u {change.name} ")]
+
+
+def _after_run(command: Command, client: int, text: str) -> Edit:
+    """Right after `docker run` / `docker exec`."""
+    for index in range(client + 1, command.program):
+        if command.words[index].value in ("run", "exec", "create"):
+            end = command.words[index].end
+            return Edit(end, end, f" {text}")
+    raise ReplayError(
+        "this container command neither runs nor executes a container", hint="give a docker run or exec command"
+    )
+
+
+def insert_for_container(text: str, cidfile: str, mark: str) -> tuple[str, str | None]:
+    """The command with what replay needs to find the container again, and the client's name (None: no container).
+
+    A `run` gets an id file, and both `run` and `exec` get the mark in the environment of what they start.
+    """
+    command = read_server(text)
+    client = container_client(command)
+    if client is None:
+        return text, None
+    words = [w.value for w in command.words[client : command.program]]
+    if any(w in ("-d", "--detach") for w in words):
+        raise ReplayError("the container is started detached, so its output cannot be followed", hint="remove -d")
+    insert = f"-e {mark}"
+    if "run" in words and not any(w.startswith("--cidfile") for w in words):
+        insert += f" --cidfile {quote(cidfile)}"
+    return apply(text, [_after_run(command, client, insert)]), command.words[client].value
+
+
+def _cut(command: Command, first: int, last: int) -> Edit:
+    """Remove words `first` to `last` with the blanks before them."""
+    start = command.words[first - 1].end if first > 0 else command.words[first].start
+    return Edit(start, command.words[last].end, "")
