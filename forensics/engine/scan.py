@@ -1,116 +1,173 @@
-"""Interim scan: plain Python over whole files, same table as the real engine. To be replaced."""
+"""`scan`: inputs → one `EventTable`. Everything per line is in chunk.py; here the pieces are put together."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
-from datetime import datetime, timezone
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from forensics.engine.table import HEADED, STAMPED, EventTable, Series, Shape
+from forensics.engine.assemble import Assembled, AxisKey, assemble
+from forensics.engine.merge import Loaded, correction, corrected, interleave, order_inputs
+from forensics.engine.probe import probe
+from forensics.engine.record import DECODE, PREFILL
+from forensics.engine.table import HEADED, UNATTRIBUTED, EventTable, Series, Shape
+from forensics.engine.unwrap import GrammarUnwrapper
+from forensics.engine.worker import scan_source
+from forensics.errors import UsageError
+from forensics.grammar.header import WRAPPERS
+from forensics.ingest.inputs import Inputs, open_inputs
+from forensics.ingest.sources import Source
 from forensics.schema.options import Options
 from forensics.schema.rank import Rank
 from forensics.schema.report import SourceInfo
 
-WRAP = re.compile(r"^(?:[A-Za-z][\w.-]*-\d+\s+\| |\S+ (?:stdout|stderr) [FP] |\([^()]*pid=\d+[^()]*\) )")
-ANSI = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
-HEAD = re.compile(r"^\[(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:[.,]\d+)?)((?: [A-Z_]+\d+)*)\] ?(?:(INFO|WARNING|ERROR|CRITICAL|DEBUG) [\w./]+:\d+: )?")
-KINDS: list[tuple[str, str]] = [
-    ("decode-batch", r"^Decode batch"), ("prefill-batch", r"^Prefill batch"), ("server-args", r"server_args="),
-    ("access", r'- "[A-Z]+ [^"]*" \d{3}'), ("command", r"^(\+|\$) .*(sglang|python)"),
-    ("stage-mark", r"^(Init torch distributed|Init parallel|Load weight|Memory pool end|Capture cuda graph|max_total_num_tokens=|The server is fired|KV Cache is allocated|sglang is using nccl)"),
-    ("progress", r"\d+%\|| Completed \|"), ("traceback-head", r"Traceback \(most recent call last\)"),
-    ("frame", r'^\s+File "'), ("cuda-assert", r"Assertion .* failed"), ("cuda-advice", r"^(CUDA kernel errors might|For debugging consider|Compile with `TORCH)"),
-    ("chain", r"^(During handling of the above|The above exception was)"), ("pg-watchdog", r"^\[rank\d+\]:\[[EWI]"),
-    ("cxx-frame", r"^frame #"), ("cxx-abort", r"^(terminate called|  what\(\)|Aborted|Segmentation)"), ("faulthandler", r"^(Fatal Python|Thread 0x|Current thread)"),
-    ("nccl", r"NCCL (INFO|WARN)"), ("gloo", r"^\[Gloo\]"), ("sigquit", r"(?i)sigquit"), ("argparse", r"^usage: |: error: "),
-    ("exception", r"^[A-Za-z_][\w.]*(Error|Exception|Interrupt|Exit|Warning)(:|$)"), ("blank", r"^\s*$"),
-]
-COMPILED = [(k, re.compile(p)) for k, p in KINDS]
+Array = npt.NDArray[Any]
 
 
-class FileSource:
-    def __init__(self, path: Path) -> None:
-        self.name = str(path)
-        self.data = path.read_bytes()
+def scan(inputs: Inputs | Sequence[Source | Path | str], options: Options | None = None) -> EventTable:
+    """Scan inputs into one event table.
 
-    def pread(self, offset: int, length: int) -> bytes:
-        return self.data[offset : offset + length]
-
-
-class SimpleUnwrapper:
-    def message(self, raw: bytes, flags: int) -> tuple[str, int]:
-        text = ANSI.sub("", raw.decode("utf-8", "replace")).rstrip("\r")
-        wrap = WRAP.match(text)
-        start = wrap.end() if wrap else 0
-        head = HEAD.match(text[start:])
-        start += head.end() if head else 0
-        return text[start:], start
+    Takes opened inputs, sources, or names of files. Equal bytes give equal tables, whatever the chunk size, the number
+    of processes or the compression. Raises InputError when nothing usable was named.
+    """
+    options = options or Options()
+    if options.wrapper is not None and options.wrapper not in WRAPPERS:
+        raise UsageError(f"unknown wrapper {options.wrapper!r}", hint=f"one of: {', '.join(WRAPPERS)}")
+    loaded = [Loaded(source, _load(source, options)) for source in _sources(inputs)]
+    return build_table(order_inputs(loaded), options)
 
 
-def scan(paths: Sequence[Path], options: Options | None = None) -> EventTable:
-    """Scan files into one event table (interim)."""
-    un = SimpleUnwrapper()
-    sources, infos = [], []
-    cols: dict[str, list] = {k: [] for k in ("source", "offset", "length", "line", "time", "rank", "shape", "flags")}
-    ranks: dict[Rank, int] = {}
-    shapes: dict[tuple[str, str], int] = {}
-    shape_list: list[list] = []
-    hot: dict[str, list] = {"decode": [], "prefill": []}
+def _sources(inputs: Inputs | Sequence[Source | Path | str]) -> tuple[Source, ...]:
+    if isinstance(inputs, Inputs):
+        return inputs.sources
+    opened = [x for x in inputs if isinstance(x, Source)]
+    names = [str(x) for x in inputs if not isinstance(x, Source)]
+    return (*opened, *(open_inputs(names).sources if names else ()))
+
+
+def _load(source: Source, options: Options) -> Assembled:
+    seen = probe(source, options.wrapper)
+    return assemble(scan_source(source, seen, options.wrapper, max(64, options.chunk_bytes), options.processes), seen)
+
+
+def build_table(groups: list[list[Loaded]], options: Options) -> EventTable:
+    """One table from groups of sources in their final order."""
+    items = [item for group in groups for item in group]
+    ranks, rank_maps = _ranks(groups)
+    which, local = _order(groups)
+    rows = _columns(items, which, local, rank_maps)
+    shape, shapes = _shapes(items, which, rows.pop("shape"))
     counts: dict[str, int] = {}
-    for si, path in enumerate(paths):
-        src = FileSource(path)
-        sources.append(src)
-        off = 0
-        now = float("nan")
-        n = 0
-        for raw in src.data.split(b"\n"):
-            n += 1
-            text = ANSI.sub("", raw.decode("utf-8", "replace")).rstrip("\r")
-            wrap = WRAP.match(text)
-            body = text[wrap.end():] if wrap else text
-            head = HEAD.match(body)
-            flags, rank, level = 0, -1, None
-            if head:
-                flags = STAMPED | HEADED
-                stamp = head.group(1).replace(",", ".")
-                now = datetime.fromisoformat(stamp).replace(tzinfo=timezone.utc).timestamp()
-                parsed = Rank.parse(head.group(2))
-                if parsed:
-                    rank = ranks.setdefault(parsed, len(ranks))
-                level = head.group(3)
-                body = body[head.end():]
-            kind = next((k for k, p in COMPILED if p.search(body)), None) or (level.lower() if level in ("INFO", "WARNING", "ERROR", "DEBUG") else ("message" if head else "text"))
-            counts[kind] = counts.get(kind, 0) + 1
-            if kind in ("decode-batch", "prefill-batch"):
-                hot[kind[:-6]].append((len(cols["offset"]), si, n, now, rank, body))
-            elif kind != "blank":
-                key = (kind, re.sub(r"\d+(\.\d+)?", "0", body)[:200])
-                if key not in shapes:
-                    shapes[key] = len(shape_list)
-                    shape_list.append([len(shape_list), kind, key[1], len(cols["offset"]), 0])
-                shape_list[shapes[key]][4] += 1
-                for name, value in zip(cols, (si, off, len(raw), n, now, rank, shapes[key], flags)):
-                    cols[name].append(value)
-            off += len(raw) + 1
-        infos.append(SourceInfo(path=str(path), bytes=len(src.data), lines=n - (1 if src.data.endswith(b"\n") else 0)))
-    dtypes = dict(source=np.int16, offset=np.int64, length=np.int32, line=np.int64, time=np.float64, rank=np.int16, shape=np.int32, flags=np.uint8)
-    arrays = {k: np.array(v, dtype=dtypes[k]) for k, v in cols.items()}
-    series = {k: _series(k, v) for k, v in hot.items()}
-    return EventTable(sources=tuple(sources), infos=tuple(infos), ranks=tuple(ranks), shapes=tuple(Shape(*s) for s in shape_list), series=series, counts=counts, unwrapper=un, **arrays)
+    for item in items:
+        for kind, number in item.seen.kinds.items():
+            counts[kind] = counts.get(kind, 0) + number
+    series = {name: _series(name, kind, items, which, rank_maps) for name, kind in (("decode", DECODE), ("prefill", PREFILL))}
+    return EventTable(
+        sources=tuple(item.source for item in items), infos=tuple(_info(item) for item in items), shape=shape, shapes=shapes,
+        ranks=ranks, series=series, counts=dict(sorted(counts.items())), unwrapper=GrammarUnwrapper(options.wrapper), **rows)
 
 
-NAMES = {"#running-req": "running", "#queue-req": "queue", "token usage": "token_usage", "gen throughput (token/s)": "throughput", "accept len": "accept_len", "#cached-token": "cached_tokens", "#new-token": "new_tokens", "#new-seq": "new_seqs", "cuda graph": "cuda_graph", "#token": "tokens"}
+def _order(groups: list[list[Loaded]]) -> tuple[Array, Array]:
+    which: list[Array] = []
+    local: list[Array] = []
+    base = 0
+    for group in groups:
+        sources, rows = interleave(group)
+        which.append(sources + base)
+        local.append(rows)
+        base += len(group)
+    return np.concatenate(which), np.concatenate(local)
 
 
-def _series(kind: str, rows: list) -> Series:
-    columns: dict[str, list[float]] = {v: [] for v in NAMES.values()}
-    for *_, body in rows:
-        found = dict(re.findall(r"([#\w][\w #()/-]*): (True|False|[\d.]+)", body))
-        for label, name in NAMES.items():
-            value = found.get(label)
-            columns[name].append(float("nan") if value is None else {"True": 1.0, "False": 0.0}.get(value) if value in ("True", "False") else float(value.rstrip(".")))
-    a = lambda i, t: np.array([r[i] for r in rows], dtype=t)
-    return Series(kind=kind, row=a(0, np.int64), source=a(1, np.int16), line=a(2, np.int64), time=a(3, np.float64), rank=a(4, np.int16), columns={k: np.array(v) for k, v in columns.items()})
+def _ranks(groups: list[list[Loaded]]) -> tuple[tuple[Rank, ...], list[Array]]:
+    """All ranks in a fixed order. A rank carries its node only where two nodes of a group use the same one."""
+    wanted: list[list[Rank]] = []
+    for group in groups:
+        holders: dict[AxisKey, set[str | None]] = {}
+        for item in group:
+            for key in item.seen.ranks:
+                holders.setdefault(key, set()).add(item.node)
+        for item in group:
+            wanted.append([Rank(tuple(zip(*key, strict=True)), item.node if len(holders[key]) > 1 else None) for key in item.seen.ranks])
+    ordered = sorted({rank for ranks in wanted for rank in ranks}, key=lambda r: (r.node or "", r.axes))
+    number = {rank: i for i, rank in enumerate(ordered)}
+    return tuple(ordered), [np.array([*(number[r] for r in ranks), -1], np.int16) for ranks in wanted]
+
+
+def _columns(items: list[Loaded], which: Array, local: Array, rank_maps: list[Array]) -> dict[str, Array]:
+    starts = np.cumsum([0, *(len(item.seen.rows.line) for item in items)])[:-1]
+    pick = starts[which] + local
+    out: dict[str, Array] = {"source": which.astype(np.int16)}
+    for name in ("offset", "length", "lead", "line", "shape"):
+        out[name] = np.concatenate([getattr(item.seen.rows, name) for item in items])[pick]
+    out["time"] = np.concatenate([corrected(item) for item in items])[pick]
+    out["rank"] = np.concatenate([m[item.seen.rows.rank] for item, m in zip(items, rank_maps, strict=True)])[pick]
+    flags = np.concatenate([item.seen.rows.flags for item in items])[pick]
+    lone = ((flags & HEADED) == 0) & (out["rank"] < 0)
+    out["flags"] = np.where(lone, flags | UNATTRIBUTED, flags).astype(np.uint8)
+    return out
+
+
+def _shapes(items: list[Loaded], which: Array, local_shape: Array) -> tuple[Array, tuple[Shape, ...]]:
+    """Shapes of all sources in one numbering, by first row."""
+    table: dict[tuple[str, str], int] = {}
+    counts: list[int] = []
+    merged = np.zeros(len(local_shape), np.int32)
+    for number, item in enumerate(items):
+        mine = np.array([table.setdefault(s, len(table)) for s in item.seen.shapes] or [0], np.int32)
+        counts += [0] * (len(table) - len(counts))
+        for i, lines in enumerate(item.seen.shape_counts):
+            counts[int(mine[i])] += lines
+        pick = which == number
+        merged[pick] = mine[local_shape[pick]]
+    names = list(table)
+    found, first = np.unique(merged, return_index=True)
+    renumber = np.zeros(len(names) + 1, np.int32)
+    shapes = []
+    for new, i in enumerate(np.argsort(first, kind="stable")):
+        old = int(found[i])
+        renumber[old] = new
+        shapes.append(Shape(new, *names[old], int(first[i]), counts[old]))
+    return renumber[merged], tuple(shapes)
+
+
+def _series(name: str, kind: int, items: list[Loaded], which: Array, rank_maps: list[Array]) -> Series:
+    place: list[Array] = []
+    source: list[Array] = []
+    for i, item in enumerate(items):
+        place.append(_positions(i, item, kind, which))
+        source.append(np.full(len(item.seen.hot[kind].line), i, np.int16))
+    hots = [item.seen.hot[kind] for item in items]
+    row, src = np.concatenate(place), np.concatenate(source)
+    line = np.concatenate([h.line for h in hots])
+    time = np.concatenate([h.time - correction(item) for h, item in zip(hots, items, strict=True)])
+    rank = np.concatenate([m[h.rank] for h, m in zip(hots, rank_maps, strict=True)])
+    names = sorted({column for h in hots for column in h.columns})
+    columns = {c: np.concatenate([h.columns.get(c, np.full(len(h.line), np.nan)) for h in hots]) for c in names}
+    if len(items) > 1:
+        order = np.argsort(row, kind="stable")
+        row, src, line, time, rank = row[order], src[order], line[order], time[order], rank[order]
+        columns = {c: v[order] for c, v in columns.items()}
+    return Series(name, row, src, line, time, rank, columns)
+
+
+def _positions(number: int, item: Loaded, kind: int, which: Array) -> Array:
+    """Table position before which each batch line of one source stood."""
+    rows = np.flatnonzero(which == number)
+    line, hot = item.seen.rows.line, item.seen.hot[kind].line
+    sign = -1 if item.seen.reversed else 1
+    after = np.searchsorted(sign * line, sign * hot, side="right")
+    last = int(rows[-1]) + 1 if len(rows) else 0
+    return np.append(rows, last)[after].astype(np.int64)
+
+
+def _info(item: Loaded) -> SourceInfo:
+    seen, source = item.seen, item.source
+    return SourceInfo(
+        path=source.name, bytes=source.size, lines=seen.lines, unparsed_lines=seen.kinds.get("text", 0),
+        unattributed_lines=int((((seen.rows.flags & HEADED) == 0) & (seen.rows.rank < 0)).sum()), compression=source.compression,
+        wrappers=seen.wrappers, node=item.node, clock_skew_s=item.skew, kinds=dict(sorted(seen.kinds.items())),
+        notes=[*source.notes, *seen.notes])

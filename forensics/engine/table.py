@@ -20,6 +20,8 @@ TRUNCATED = 4
 GLUED = 8
 """The row is the second or later part of one raw line that two writers glued."""
 UNATTRIBUTED = 16
+WRAPPED = 32
+"""A wrapper was taken off that only the whole file gives away (`0: ` of Slurm)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,8 +76,8 @@ class EventTable:
 
     Hot lines (decode and prefill batches, access log lines of good requests, tqdm repeats) are not rows: they are in
     `series` and in `counts`. All arrays have one entry per row. `time` is float64 seconds since the epoch in the log's
-    own clock (nan: none yet). `rank` indexes `ranks` (-1: the line carries none). `message_at` is the byte offset of
-    the message inside the raw line.
+    own clock (nan: none yet). `rank` indexes `ranks` (-1: the line carries none). A raw line that two writers glued is
+    several rows: `offset` and `length` are each row's own share, columns still count from the start of the raw line.
     """
 
     sources: tuple[TextSource, ...]
@@ -93,6 +95,8 @@ class EventTable:
     series: dict[str, Series]
     counts: dict[str, int]
     unwrapper: Unwrapper
+    lead: npt.NDArray[np.int32] = field(default_factory=lambda: np.zeros(0, np.int32))
+    """Bytes of the raw line before a glued row (0 for the others); empty where the table has none."""
     _cache: dict[int, tuple[str, int]] = field(default_factory=dict, repr=False)
 
     def __len__(self) -> int:
@@ -109,7 +113,7 @@ class EventTable:
 
     def column(self, row: int) -> int:
         """1-based column in the raw line at which the message starts."""
-        return self._message(row)[1] + 1
+        return self._message(row)[1] + 1 + self._lead_columns(row)
 
     def kind(self, row: int) -> str:
         return self.shapes[int(self.shape[row])].kind
@@ -139,6 +143,14 @@ class EventTable:
         if not len(wanted):
             return np.zeros(0, np.int64)
         return np.flatnonzero(wanted[self.shape]).astype(np.int64)
+
+    def _lead_columns(self, row: int) -> int:
+        """Code points of the raw line before a glued row."""
+        lead = int(self.lead[row]) if len(self.lead) else 0
+        if not lead:
+            return 0
+        before = self.sources[int(self.source[row])].pread(int(self.offset[row]) - lead, lead)
+        return len(before.decode("utf-8", "replace"))
 
     def _message(self, row: int) -> tuple[str, int]:
         found = self._cache.get(row)

@@ -1,0 +1,286 @@
+"""One chunk of whole lines → arrays: dict lookups for the masks, numpy for everything else."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from forensics.engine.mask import DIGITS_TO_ZERO
+from forensics.engine.numbers import PAD, Words8, clock_seconds, days
+from forensics.engine.probe import Probe
+from forensics.engine.record import ACCESS, DECODE, PREFILL, ROW
+from forensics.engine.records import (
+    AXES,
+    AXIS0,
+    CLASS,
+    CLOCK_AT,
+    DATE_AT,
+    FLAGS,
+    FORM,
+    FRACTION_AT,
+    FRACTION_WIDTH,
+    PARTIAL,
+    PARTS,
+    SHAPE,
+    SLOT_END,
+    SLOT_FRACTION,
+    SLOT_NEGATIVE,
+    SLOT_START,
+    SLOT_WIDTH,
+    SLOTS,
+    SLOW,
+    START,
+    STOP,
+    WRAPPER,
+    MaskTable,
+)
+from forensics.grammar.header import CLOCK, EPOCH_US, FULL
+
+Array = npt.NDArray[Any]
+_DATE_SHIFT = {FULL: 2}
+_AXIS_BASE = (10_000, 1_000)
+"""Numbers per axis that fit side by side in 63 bits: up to four axes, up to six."""
+
+
+@dataclass(slots=True)
+class Hot:
+    """Batch lines of one kind in one chunk."""
+
+    offset: Array
+    line: Array
+    time: Array
+    rank: Array
+    columns: dict[str, Array]
+
+
+@dataclass(slots=True)
+class Rows:
+    """Kept lines of one chunk; `shape` and `rank` are this process's own numbers."""
+
+    offset: Array
+    length: Array
+    lead: Array
+    line: Array
+    time: Array
+    rank: Array
+    shape: Array
+    flags: Array
+
+
+class ChunkScanner:
+    """Scans chunks in order; keeps the last time and the growing tables between them."""
+
+    def __init__(self, table: MaskTable, probe: Probe) -> None:
+        self.table = table
+        self.probe = probe
+        self.now = float("nan")
+        self.ranks: dict[tuple[tuple[str, ...], tuple[int, ...]], int] = {}
+        self.shape_counts = np.zeros(256, np.int64)
+        self.wrapper_counts = np.zeros(64, np.int64)
+
+    def held_back(self, lines: list[bytes]) -> int:
+        """How many last lines are parts of a message that goes on after them."""
+        held = 0
+        while held < len(lines):
+            line = lines[-1 - held]
+            if not (line[:1] == b"{" or b" P" in line[:80]) or not self.table.is_partial(line):
+                break
+            held += 1
+        return held
+
+    def scan(self, text: bytes, base: int, first_line: int, final: bool) -> tuple[int, int, Rows, dict[int, Hot]]:
+        """Scan whole lines at `base` of the source. Gives bytes and lines consumed (less than all where the chunk ends
+        inside a message that a wrapper cut), the rows and the hot lines."""
+        lines = text.translate(DIGITS_TO_ZERO).split(b"\n")
+        if text.endswith(b"\n"):
+            lines.pop()
+        if not final:
+            held = self.held_back(lines)
+            if held and held < len(lines):
+                text = text[: -sum(len(line) + 1 for line in lines[-held:])]
+                lines = lines[:-held]
+        count = len(lines)
+        ids = np.fromiter(map(self.table.__getitem__, lines), np.int64, count)
+        lengths = np.fromiter(map(len, lines), np.int64, count)
+        starts = np.cumsum(lengths + 1) - lengths - 1
+        dropped = self._join_partials(lines, ids, lengths, starts)
+        del lines
+        plan = self.table.plan()
+        line_of, records = _units(ids, plan, dropped)
+        at = starts[line_of]
+        self._count(plan, records)
+        words = Words8(bytes(PAD) + text + bytes(PAD))
+        time = self._times(words, text, plan, records, at)
+        rank = self._ranks(words, plan, records, at)
+        where = _Units(plan, records, at, lengths[line_of], base, line_of + first_line, time, rank)
+        hot = {kind: self._hot(kind, words, text, where) for kind in (DECODE, PREFILL)}
+        rows = self._rows(words, where)
+        self.table.forget()
+        return len(text), count, rows, hot
+
+    def _count(self, plan: Array, records: Array) -> None:
+        shapes = np.bincount(plan[records, SHAPE], minlength=len(self.shape_counts))
+        shapes[: len(self.shape_counts)] += self.shape_counts
+        self.shape_counts = shapes
+        wrappers = np.bincount(plan[records, WRAPPER], minlength=len(self.wrapper_counts))
+        wrappers[: len(self.wrapper_counts)] += self.wrapper_counts
+        self.wrapper_counts = wrappers
+
+    def _join_partials(self, lines: list[bytes], ids: Array, lengths: Array, starts: Array) -> Array | None:
+        plan = self.table.plan()
+        partial = plan[ids, PARTIAL] != 0
+        if not partial.any():
+            return None
+        dropped = np.zeros(len(lines), bool)
+        for index in np.flatnonzero(partial):
+            if dropped[index]:
+                continue
+            stop = int(index)
+            while partial[stop] and stop + 1 < len(lines):
+                stop += 1
+            if stop == index:
+                continue
+            reader = self.table.reader
+            bodies = [reader.message_of(lines[k].decode("latin-1")) for k in range(index + 1, stop + 1)]
+            ids[index] = self.table.add(reader.joined(lines[index].decode("latin-1"), bodies), joined=True)
+            lengths[index] = starts[stop] + lengths[stop] - starts[index]
+            dropped[index + 1 : stop + 1] = True
+        return dropped
+
+    def _times(self, words: Words8, text: bytes, plan: Array, records: Array, at: Array) -> Array:
+        forms = plan[records, FORM]
+        stamped = forms > 0
+        time = np.full(len(records), np.nan)
+        for form in np.flatnonzero(np.bincount(forms, minlength=1)):
+            if form == 0:
+                continue
+            pick = np.flatnonzero(forms == form)
+            chosen = plan[records[pick]]
+            time[pick] = self._decode_times(int(form), words, text, chosen, at[pick])
+        last = np.maximum.accumulate(np.where(stamped, np.arange(len(records)), -1))
+        time = np.where(last >= 0, time[last], self.now)
+        if len(time):
+            self.now = float(time[-1])
+        return time
+
+    def _decode_times(self, form: int, words: Words8, text: bytes, plan: Array, at: Array) -> Array:
+        if form == EPOCH_US:
+            width = plan[:, FRACTION_WIDTH].astype(np.int64)
+            return words.digits(at + plan[:, DATE_AT] + width, width).astype(np.float64) / 1e6
+        seconds = clock_seconds(words.load(at + plan[:, CLOCK_AT])).astype(np.float64)
+        if form == CLOCK:
+            seconds += self.probe.base_day * 86400.0
+        else:
+            seconds += days(words.load(at + plan[:, DATE_AT] + _DATE_SHIFT.get(form, 0)), form, self.probe.base_day) * 86400.0
+        width = np.minimum(plan[:, FRACTION_WIDTH], 6).astype(np.int64)
+        if width.any():
+            digits = words.digits(at + plan[:, FRACTION_AT] + width, width)
+            seconds += digits.astype(np.float64) / 10.0**width
+        return seconds
+
+    def _ranks(self, words: Words8, plan: Array, records: Array, at: Array) -> Array:
+        axes = plan[records, AXES]
+        rank = np.full(len(records), -1, np.int16)
+        names = list(self.table.axes)
+        for number in np.flatnonzero(np.bincount(axes + 1, minlength=1)):
+            if number == 0:
+                continue
+            pick = np.flatnonzero(axes == number - 1)
+            chosen = plan[records[pick]]
+            key = np.zeros(len(pick), np.int64)
+            words_of = names[number - 1]
+            base = _AXIS_BASE[len(words_of) > 4]
+            for i in range(len(words_of)):
+                width = chosen[:, AXIS0 + 2 * i + 1]
+                value = words.digits(at[pick] + chosen[:, AXIS0 + 2 * i] + width, np.minimum(width, 4))
+                key = key * base + value.astype(np.int64) % base
+            rank[pick] = self._rank_numbers(words_of, key, base)
+        return rank
+
+    def _rank_numbers(self, names: tuple[str, ...], keys: Array, base: int) -> Array:
+        if bool((keys == keys[0]).all()):
+            found, inverse = keys[:1], np.zeros(len(keys), np.int64)
+        else:
+            found, inverse = np.unique(keys, return_inverse=True)
+        numbers = []
+        for key in found.tolist():
+            values = tuple(key // base ** (len(names) - 1 - i) % base for i in range(len(names)))
+            numbers.append(self.ranks.setdefault((names, values), len(self.ranks)))
+        return np.array(numbers, np.int16)[inverse]
+
+    def _rows(self, words: Words8, where: _Units) -> Rows:
+        kinds = where.plan[where.records, CLASS]
+        keep = kinds == ROW
+        access = np.flatnonzero(kinds == ACCESS)
+        if len(access):
+            status = self._column(0, words, b"", where, access)
+            keep[access[~(status < 400)]] = True
+        pick = np.flatnonzero(keep)
+        plan = where.plan[where.records[pick]]
+        stop = np.where(plan[:, STOP] >= 0, plan[:, STOP], where.length[pick])
+        return Rows(
+            offset=where.base + where.at[pick] + plan[:, START], length=(stop - plan[:, START]).astype(np.int32),
+            lead=plan[:, START].copy(), line=where.line[pick], time=where.time[pick], rank=where.rank[pick],
+            shape=plan[:, SHAPE].copy(), flags=plan[:, FLAGS].astype(np.uint8))
+
+    def _hot(self, kind: int, words: Words8, text: bytes, where: _Units) -> Hot:
+        pick = np.flatnonzero(where.plan[where.records, CLASS] == kind)
+        names = self.table.reader.columns["decode-batch" if kind == DECODE else "prefill-batch"].names
+        columns = {name: self._column(c, words, text, where, pick) for name, c in names.items()}
+        return Hot(where.base + where.at[pick], where.line[pick], where.time[pick], where.rank[pick], columns)
+
+    def _column(self, column: int, words: Words8, text: bytes, where: _Units, pick: Array) -> Array:
+        slots = where.plan[where.records[pick], SLOTS]
+        table, constants = self.table.slots()
+        values = np.full(len(pick), np.nan)
+        ok = slots >= 0
+        if not ok.any():
+            return values
+        entry = table[:, :, column][slots]
+        values[ok] = constants[:, column][slots[ok]]
+        width, end = entry[:, SLOT_WIDTH], entry[:, SLOT_END]
+        fast = np.flatnonzero(ok & (width > 0))
+        if len(fast):
+            at = where.at[pick[fast]] + end[fast]
+            number = words.digits(at, width[fast]).astype(np.float64)
+            fraction = entry[fast, SLOT_FRACTION]
+            if fraction.any():
+                number += words.digits(at + 1 + fraction, fraction).astype(np.float64) / 10.0**fraction
+            values[fast] = np.where(entry[fast, SLOT_NEGATIVE] != 0, -number, number)
+        for i in np.flatnonzero(ok & (width == SLOW)):
+            start = int(where.at[pick[i]])
+            try:
+                values[i] = float(text[start + int(entry[i, SLOT_START]) : start + int(end[i])])
+            except ValueError:
+                values[i] = np.nan
+        return values
+
+
+@dataclass(slots=True)
+class _Units:
+    """All parts of all lines of a chunk, with what is known of each."""
+
+    plan: Array
+    records: Array
+    at: Array
+    length: Array
+    base: int
+    line: Array
+    time: Array
+    rank: Array
+
+
+def _units(ids: Array, plan: Array, dropped: Array | None) -> tuple[Array, Array]:
+    """Line number and record of each part of each line."""
+    parts = plan[ids, PARTS].astype(np.int64)
+    if dropped is not None:
+        parts[dropped] = 0
+    if bool((parts == 1).all()):
+        return np.arange(len(ids)), ids
+    line_of = np.repeat(np.arange(len(ids)), parts)
+    first = np.cumsum(parts) - parts
+    return line_of, ids[line_of] + np.arange(len(line_of)) - first[line_of]
+

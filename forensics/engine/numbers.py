@@ -1,0 +1,97 @@
+"""Numbers out of raw bytes, many lines at once: eight digits per 64-bit load, no text in between."""
+
+from __future__ import annotations
+
+from datetime import date
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
+
+from forensics.grammar.header import COMPACT, FULL, LONG_COMPACT, MONTH_DAY, MONTH_NAME
+
+Ints = npt.NDArray[np.int64]
+Words = npt.NDArray[np.uint64]
+PAD = 16
+"""Bytes before and after a chunk's text, so that a load around any digit stays inside the buffer."""
+_U = np.uint64
+_ZEROS = _U(0x3030303030303030)
+_EPOCH = date(1970, 1, 1).toordinal()
+_MONTHS = {name: i + 1 for i, name in enumerate("Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split())}
+
+
+class Words8:
+    """Unaligned 8-byte loads from a padded buffer; `at` counts from the start of the chunk's text."""
+
+    def __init__(self, padded: bytes) -> None:
+        self._view: Words = np.ndarray((len(padded) - 7,), "<u8", buffer=padded, strides=(1,))
+
+    def load(self, at: Ints) -> Words:
+        return self._view[at + PAD]
+
+    def digits(self, end: Ints, width: npt.NDArray[np.integer]) -> Words:
+        """Value of the `width` (0 to 16) digits that end before `end`."""
+        low = _decode(self.load(end - 8), np.minimum(width, 8).astype(np.uint64))
+        if len(width) and int(width.max()) > 8:
+            high = _decode(self.load(end - 16), np.clip(width - 8, 0, 8).astype(np.uint64))
+            low = low + high * _U(100_000_000)
+        return low
+
+
+def _decode(word: Words, width: Words) -> Words:
+    shift = np.minimum((_U(8) - width) << _U(3), _U(63))
+    value = ((word >> shift) << shift) - ((_ZEROS >> shift) << shift)
+    value = ((value * _U(2561)) >> _U(8)) & _U(0x00FF00FF00FF00FF)
+    value = ((value * _U(6553601)) >> _U(16)) & _U(0x0000FFFF0000FFFF)
+    value = (value * _U(42949672960001)) >> _U(32)
+    return np.where(width == 0, _U(0), value)
+
+
+def clock_seconds(word: Words) -> Ints:
+    """Seconds of the day from loads of `HH:MM:SS`."""
+    v = word - _U(0x30303A30303A3030)
+    byte = _U(255)
+    return (
+        (v & byte) * _U(36000) + ((v >> _U(8)) & byte) * _U(3600) + ((v >> _U(24)) & byte) * _U(600)
+        + ((v >> _U(32)) & byte) * _U(60) + ((v >> _U(48)) & byte) * _U(10) + (v >> _U(56))
+    ).astype(np.int64)
+
+
+DATE_BYTES = {FULL: (2, 8), MONTH_DAY: (0, 5), COMPACT: (0, 4), LONG_COMPACT: (0, 8), MONTH_NAME: (0, 6)}
+"""Of each form: offset of the bytes that tell dates apart (from the date's start), and how many."""
+
+
+def days(words: Words, form: int, base_day: int) -> Ints:
+    """Days since 1970 for loads of date bytes; forms without a year take the year of `base_day`."""
+    if not len(words):
+        return np.zeros(0, np.int64)
+    width = DATE_BYTES[form][1]
+    keys = words & _U((1 << (8 * width)) - 1) if width < 8 else words
+    if keys[0] == keys[-1] and bool((keys == keys[0]).all()):
+        return np.full(len(keys), _day_from_word(int(keys[0]), form, base_day), np.int64)
+    found, inverse = np.unique(keys, return_inverse=True)
+    return np.array([_day_from_word(int(k), form, base_day) for k in found], np.int64)[inverse]
+
+
+@lru_cache(maxsize=4096)
+def _day_from_word(word: int, form: int, base_day: int) -> int:
+    text = word.to_bytes(8, "little").decode("latin-1").rstrip("\0")
+    return day_of(form, "20" + text if form == FULL else text, base_day)
+
+
+def day_of(form: int, text: str, base_day: int = 0) -> int:
+    """Days since 1970 of one date text of that form; 0 for what is no date (`2026-13-99`)."""
+    year = date.fromordinal(_EPOCH + base_day).year
+    try:
+        if form == FULL:
+            parts = (int(text[:4]), int(text[5:7]), int(text[8:10]))
+        elif form == LONG_COMPACT:
+            parts = (int(text[:4]), int(text[4:6]), int(text[6:8]))
+        elif form == MONTH_NAME:
+            parts = (year, _MONTHS[text[:3]], int(text[4:6]))
+        else:
+            clean = text.replace("-", "")
+            parts = (year, int(clean[:2]), int(clean[2:4]))
+        return date(*parts).toordinal() - _EPOCH
+    except (ValueError, KeyError):
+        return base_day

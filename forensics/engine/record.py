@@ -1,0 +1,227 @@
+"""What one mask stands for: the plan that numpy replays on every line of that mask."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+from forensics.engine.mask import fold, strip_ansi
+from forensics.grammar.header import Head, Stamp, headers
+from forensics.grammar.line import HOT, FieldPlace, LineParse, line_grammar
+from forensics.grammar.payload import unescape
+
+ROW, DECODE, PREFILL, ACCESS, BLANK = range(5)
+_CLASSES = {"decode-batch": DECODE, "prefill-batch": PREFILL, "access": ACCESS, "blank": BLANK}
+_GLUE = re.compile(
+    r"(?<=[^\s|])(?=\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:[.,]\d+)?(?: [A-Z][A-Z_]*\d+)*\] )"
+    r"|(?<=\S)(?=\[rank\d+\]:\[[EWI]\d{4} )|(?<=it/s\])(?=[A-Za-z ])|(?<=s/it\])(?=[A-Za-z ])|\r+(?=[^\r])",
+    re.ASCII,
+)
+_RUN = re.compile("0+")
+MAX_PARTS = 64
+FULL_PARSES = 3000
+"""Shapes parsed by the whole grammar; beyond, its lexer alone names the kind (equal, and a hundred times faster)."""
+SHAPE_CAP = 200_000
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """Where a number stands in a line: end and width of its whole part, width of its fraction; `slow` ones (long,
+    with an exponent) are read one by one from [start, stop). `column` indexes the columns of the kind."""
+
+    column: int
+    start: int
+    end: int
+    width: int
+    fraction: int
+    negative: bool = False
+    slow: bool = False
+    constant: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One writer's share of a raw line: [start, stop) in it, its header, kind, shape and slots."""
+
+    start: int
+    stop: int
+    head: Head
+    kind: str
+    shape: tuple[str, str]
+    slots: tuple[Slot, ...] = ()
+
+
+@dataclass(slots=True)
+class Columns:
+    """Column names of one hot kind; grows with labels that nobody knew, up to a bound."""
+
+    names: dict[str, int] = field(default_factory=dict)
+    limit: int = 24
+
+    def index(self, label: str) -> int | None:
+        name = column_name(label)
+        if name not in self.names and len(self.names) >= self.limit:
+            return None
+        return self.names.setdefault(name, len(self.names))
+
+
+_KNOWN = {
+    "#running-req": "running", "#queue-req": "queue", "token usage": "token_usage", "gen throughput (token/s)": "throughput",
+    "input throughput (token/s)": "input_throughput", "accept len": "accept_len", "accept rate": "accept_rate",
+    "#cached-token": "cached_tokens", "#new-token": "new_tokens", "#new-seq": "new_seqs", "cuda graph": "cuda_graph",
+    "cpu graph": "cuda_graph", "npu graph": "cuda_graph", "#token": "tokens", "#full token": "tokens",
+    "full token usage": "token_usage", "swa token usage": "swa_token_usage", "#swa token": "swa_tokens",
+    "mamba usage": "mamba_usage", "mamba num": "mamba_num", "cache hit rate": "cache_hit_rate",
+    "pre-allocated usage": "preallocated_usage", "#prealloc-req": "prealloc", "#transfer-req": "transfer",
+    "#retracted-req": "retracted", "#pending-token": "pending_tokens", "#unbootstrapped-req": "unbootstrapped",
+    "#bootstrap-req": "bootstrap", "#inflight-req": "inflight", "#transferring-req": "transferring", "time": "time_s",
+    "#token-usage": "token_usage", "#pending-req": "pending",
+}
+
+
+def column_name(label: str) -> str:
+    """Name of a label's column; an unknown label gives a plain name made from its words."""
+    return _KNOWN.get(label) or re.sub(r"\W+", "_", label).strip("_").lower() or "value"
+
+
+class LineReader:
+    """Reads masked lines with the grammars and remembers every shape. One per source and process."""
+
+    def __init__(self, slurm: bool = False, forced: str | None = None) -> None:
+        self.slurm = slurm
+        self.forced = forced
+        self.columns = {"decode-batch": Columns(), "prefill-batch": Columns(), "access": Columns({"status": 0}, 1)}
+        self.parses: dict[str, LineParse] = {}
+        self.capped = False
+        self._headers = headers()
+        self._grammar = line_grammar()
+
+    def read(self, masked: str) -> tuple[Part, ...]:
+        """All parts of one raw line (one, unless writers were glued or `\\r` bars share the line)."""
+        head = self._headers.split(masked, self.slurm, self.forced)
+        stop = len(masked)
+        while stop and masked[stop - 1] == "\r":
+            stop -= 1
+        if head.payload:
+            return (self._payload_part(masked, head, stop),)
+        cuts = self._cuts(masked, head.body_at, stop)
+        if len(cuts) == 1:
+            return (self._part(masked, 0, stop, head),)
+        parts = [self._part(masked, 0, cuts[0], head)]
+        for at, end in zip(cuts, cuts[1:], strict=False):
+            while masked[at] == "\r" and at < end - 1:
+                at += 1
+            parts.append(self._part(masked, at, end, self._headers.plain(masked, at, False, self.forced)))
+        return tuple(p for i, p in enumerate(parts) if i == 0 or p.kind != "blank")
+
+    def message_of(self, masked: str) -> str:
+        """What one line adds to a message that was begun before it."""
+        head = self._headers.split(masked, self.slurm, self.forced)
+        return masked[head.body_at : head.end]
+
+    def is_partial(self, masked: str) -> bool:
+        """Whether a message goes on after this line."""
+        return self._headers.split(masked, self.slurm, self.forced).partial
+
+    def joined(self, first: str, rest: list[str]) -> str:
+        """A first partial line with what later lines add to its message (bounded)."""
+        head = self._headers.split(first, self.slurm, self.forced)
+        end = len(first) if head.end is None else head.end
+        return first[:end] + "".join(rest)[:65536] + first[end:]
+
+    def _cuts(self, masked: str, body: int, stop: int) -> list[int]:
+        if "\r" not in masked and "[" not in masked[body + 1 :]:
+            return [stop]
+        window = masked[:65536]
+        if fold(masked[body : body + 120])[2]:
+            return [stop]
+        found = [m.start() for m in _GLUE.finditer(window, body) if m.start() > body and m.start() < stop]
+        return [*found[:MAX_PARTS], stop]
+
+    def _part(self, masked: str, start: int, stop: int, head: Head) -> Part:
+        body, places = strip_ansi(masked[head.body_at : stop])
+        return self._classified(body, places, head.body_at, start, stop, head)
+
+    def _payload_part(self, masked: str, head: Head, stop: int) -> Part:
+        inner, places = unescape(masked[head.body_at : head.end])
+        if "\x1b" in inner:
+            clean, kept = strip_ansi(inner)
+            places = [places[k] for k in kept] if kept is not None else places
+            inner = clean
+        # JSON text may hold characters beyond latin-1; the grammar sees one stand-in each.
+        inner = inner.encode("latin-1", "replace").decode("latin-1")
+        return self._classified(inner.rstrip("\r\n"), places, head.body_at, 0, stop, head)
+
+    def _classified(self, body: str, places: list[int] | None, base: int, start: int, stop: int, head: Head) -> Part:
+        shape, hexed, opaque = fold(body)
+        parse = self.parses.get(shape)
+        if parse is None:
+            parse = self._parse(shape)
+        kind = parse.kind
+        if kind == "text":
+            kind = head.level or ("message" if head.header or head.stamp else "text")
+        elif kind in ("frame-source", "compile", "env-report", "shell") and head.header and head.header != "H_BRACKETS":
+            kind = head.level or ("message" if kind != "compile" else kind)
+        slots: tuple[Slot, ...] = ()
+        if kind in HOT and not opaque:
+            slots = self._slots(kind, body, places, base, shape, hexed, parse)
+        return Part(start, stop, head, kind, (kind, shape), slots)
+
+    def _parse(self, shape: str) -> LineParse:
+        if len(self.parses) >= SHAPE_CAP:
+            self.capped = True
+            return self._grammar.glance(shape)
+        full = len(self.parses) < FULL_PARSES or shape.startswith(("Decode", "Prefill")) or '- "' in shape
+        parse = self._grammar.parse(shape) if full else self._grammar.glance(shape)
+        self.parses[shape] = parse
+        return parse
+
+    def _slots(self, kind: str, body: str, places: list[int] | None, base: int, shape: str, hexed: bool, parse: LineParse) -> tuple[Slot, ...]:
+        fields, text = parse.fields, shape
+        runs = list(_RUN.finditer(body))
+        runs_in_shape = [m.start() for m in _RUN.finditer(shape)]
+        if len(runs) != len(runs_in_shape) and kind != "access":
+            fields, text = self._grammar.parse(body).fields, body
+            runs_in_shape = [m.start() for m in runs]
+        slots = []
+        for place in fields:
+            column = self.columns[kind].index(place.label)
+            if column is None:
+                continue
+            slot = _slot(column, place, text, runs, runs_in_shape)
+            if slot is not None:
+                slots.append(_moved(slot, places, base))
+        return tuple(slots)
+
+
+def _slot(column: int, place: FieldPlace, text: str, runs: list[re.Match[str]], known: list[int]) -> Slot | None:
+    if place.constant is not None:
+        return Slot(column, 0, 0, 0, 0, constant=place.constant)
+    inside = [i for i, at in enumerate(known) if place.start <= at < place.end]
+    if not inside:
+        return None
+    # Counted from the nearer end: hex words before the number would shift its index.
+    shift = len(runs) - len(known) if place.label == "status" else 0
+    first, last = runs[inside[0] + shift], runs[inside[-1] + shift]
+    token = text[place.start : place.end]
+    simple = "e" not in token and "E" not in token and len(inside) <= 2
+    width = first.end() - first.start()
+    fraction = last.end() - last.start() if len(inside) == 2 else 0
+    slow = not simple or width > 16 or fraction > 8
+    negative = token.startswith("-")
+    return Slot(column, first.start() - negative, first.end(), width, fraction, negative, slow) if not slow else Slot(
+        column, first.start() - negative, last.end(), 0, 0, negative, True)
+
+
+def _moved(slot: Slot, places: list[int] | None, base: int) -> Slot:
+    if slot.constant is not None:
+        return slot
+    start, end = slot.start, slot.end
+    if places is not None:
+        start, end = places[start], places[end - 1] + 1
+    return Slot(slot.column, base + start, base + end, slot.width, slot.fraction, slot.negative, slot.slow)
+
+
+def stamp_of(head: Head, use_outer: bool) -> Stamp | None:
+    """The timestamp that counts: the writer's own, else (where the file has no inner ones) the wrapper's."""
+    return head.stamp or (head.outer_stamp if use_outer else None)

@@ -1,0 +1,138 @@
+"""The mask table: a dict from masked line to a row of plan numbers that numpy can gather."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from forensics.engine.record import _CLASSES, ROW, SHAPE_CAP, LineReader, Part, stamp_of
+from forensics.engine.table import GLUED, HEADED, STAMPED, TRUNCATED, WRAPPED
+
+(CLASS, SHAPE, FORM, DATE_AT, CLOCK_AT, FRACTION_AT, FRACTION_WIDTH, AXES, FLAGS, START, STOP, PARTS, PARTIAL, SLOTS,
+ WRAPPER, AXIS0) = range(16)
+MAX_AXES = 6
+WIDTH = AXIS0 + 2 * MAX_AXES
+LONG_LINE = 8192
+"""Longer lines are read by their head only and are not remembered as masks."""
+MASK_CAP = 40_000
+"""Masks remembered at once; a full table is emptied between chunks."""
+SLOT_COLUMNS = 24
+(SLOT_START, SLOT_END, SLOT_WIDTH, SLOT_FRACTION, SLOT_NEGATIVE) = range(5)
+SLOW = -1
+OTHER_SHAPE = "\u2026"
+
+
+class MaskTable(dict[bytes, int]):
+    """Masked line → index of its first record; a line of several parts has as many consecutive records."""
+
+    def __init__(self, reader: LineReader, outer_time: bool) -> None:
+        super().__init__()
+        self.reader = reader
+        self.outer_time = outer_time
+        self.shapes: dict[tuple[str, str], int] = {}
+        self.axes: dict[tuple[str, ...], int] = {}
+        self.wrappers: dict[tuple[str, ...], int] = {(): 0}
+        self._rows: list[list[int]] = []
+        self._plan = np.zeros((0, WIDTH), np.int32)
+        self._slot_rows: list[npt.NDArray[np.int32]] = []
+        self._constants: list[npt.NDArray[np.float64]] = []
+        self._slot_table = np.zeros((0, 5, SLOT_COLUMNS), np.int32)
+        self._constant_table = np.zeros((0, SLOT_COLUMNS))
+
+    def __missing__(self, key: bytes) -> int:
+        if len(key) <= LONG_LINE:
+            index = self.add(key.decode("latin-1"))
+            self[key] = index
+            return index
+        return self.add(key[:LONG_LINE].decode("latin-1"), cut=True)
+
+    def add(self, masked: str, cut: bool = False, joined: bool = False) -> int:
+        """Read one masked line and append its records; `cut`: the line goes on beyond `masked`; `joined`: it is a
+        message put together from several lines, kept as one row whatever it is."""
+        index = len(self._rows)
+        parts = self.reader.read(masked)[: 1 if joined else None]
+        for number, part in enumerate(parts):
+            last = number == len(parts) - 1
+            self._rows.append(self._record(part, number, len(parts), whole=last, cut=cut))
+        if joined:
+            self._rows[-1][CLASS] = ROW
+        return index
+
+    def is_partial(self, key: bytes) -> bool:
+        """Whether the message of this masked line goes on in the next line."""
+        return bool(self._rows[self[key]][PARTIAL])
+
+    def _record(self, part: Part, number: int, parts: int, whole: bool, cut: bool) -> list[int]:
+        head = part.head
+        row = [0] * WIDTH
+        row[CLASS] = _CLASSES.get(part.kind, ROW)
+        row[SHAPE] = self.shape_id(part.shape)
+        stamp = stamp_of(head, self.outer_time)
+        flags = (GLUED if number else 0) | (TRUNCATED if cut and whole else 0)
+        if stamp is not None:
+            row[FORM], row[DATE_AT], row[CLOCK_AT] = stamp.form, stamp.date_at, stamp.clock_at
+            row[FRACTION_AT], row[FRACTION_WIDTH] = stamp.fraction_at, stamp.fraction_width
+            flags |= STAMPED
+        if head.header:
+            flags |= HEADED
+        if "W_SLURM" in head.wrappers:
+            flags |= WRAPPED
+        axes = head.axes[:MAX_AXES]
+        row[AXES] = self.axes.setdefault(tuple(a.name for a in axes), len(self.axes)) if axes else -1
+        for i, axis in enumerate(axes):
+            row[AXIS0 + 2 * i], row[AXIS0 + 2 * i + 1] = axis.at, axis.width
+        row[FLAGS], row[START], row[STOP] = flags, part.start, -1 if whole else part.stop
+        row[PARTS], row[PARTIAL] = parts, int(head.partial)
+        row[WRAPPER] = self.wrappers.setdefault(head.wrappers, len(self.wrappers))
+        row[SLOTS] = self._slots(part) if part.slots else -1
+        return row
+
+    def _slots(self, part: Part) -> int:
+        table = np.zeros((5, SLOT_COLUMNS), np.int32)
+        constants = np.full(SLOT_COLUMNS, np.nan)
+        for slot in part.slots:
+            if slot.constant is not None:
+                constants[slot.column] = slot.constant
+                continue
+            table[:, slot.column] = (slot.start, slot.end, SLOW if slot.slow else slot.width, slot.fraction, slot.negative)
+        self._slot_rows.append(table)
+        self._constants.append(constants)
+        return len(self._slot_rows) - 1
+
+    def shape_id(self, shape: tuple[str, str]) -> int:
+        """Number of a shape; past the cap all new ones of a kind share one."""
+        found = self.shapes.get(shape)
+        if found is not None:
+            return found
+        if len(self.shapes) >= SHAPE_CAP:
+            self.reader.capped = True
+            shape = (shape[0], OTHER_SHAPE)
+        return self.shapes.setdefault(shape, len(self.shapes))
+
+    def plan(self) -> npt.NDArray[np.int32]:
+        """Records as one array; rows stay where they are until `forget`."""
+        have = len(self._plan)
+        if have < len(self._rows):
+            fresh = np.array(self._rows[have:], dtype=np.int32)
+            self._plan = np.concatenate([self._plan, fresh]) if have else fresh
+        return self._plan
+
+    def slots(self) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.float64]]:
+        """Slot numbers (mask, field, column) and constants (mask, column) of the hot masks."""
+        have = len(self._slot_table)
+        if have < len(self._slot_rows):
+            self._slot_table = np.concatenate([self._slot_table, np.stack(self._slot_rows[have:])])
+            self._constant_table = np.concatenate([self._constant_table, np.stack(self._constants[have:])])
+        return self._slot_table, self._constant_table
+
+    def forget(self) -> None:
+        """Drop the masks (not the shapes) when there are too many; only between chunks."""
+        if len(self._rows) < MASK_CAP:
+            return
+        self.clear()
+        self._rows = []
+        self._plan = np.zeros((0, WIDTH), np.int32)
+        self._slot_rows = []
+        self._constants = []
+        self._slot_table = self._slot_table[:0]
+        self._constant_table = self._constant_table[:0]
