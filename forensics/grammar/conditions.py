@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache, lru_cache
 from pathlib import Path
+from typing import Any
 
 from lark import Lark
 from lark.exceptions import UnexpectedCharacters, UnexpectedEOF, UnexpectedInput, UnexpectedToken
@@ -74,7 +76,17 @@ class _Refused(Exception):
 
 @lru_cache(maxsize=8192)
 def _parsed(text: str) -> Node:
-    return _tree(text, None)
+    stored = _PRIMED.get(text)
+    return _tree(text, None) if stored is None else stored[1](stored[0])
+
+
+_PRIMED: dict[str, tuple[Any, Callable[[Any], Node]]] = {}
+"""Trees that the knowledge cache holds, still encoded: most are never asked for."""
+
+
+def prime(stored: dict[str, Any], decode: Callable[[Any], Node]) -> None:
+    """Take trees from a cache, so that they need not be parsed again."""
+    _PRIMED.update((text, (tree, decode)) for text, tree in stored.items())
 
 
 def _tree(text: str, captures: set[str] | None) -> Node:

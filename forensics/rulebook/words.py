@@ -21,6 +21,8 @@ FAMILIES = (
     "host",
     "performance",
 )
+CATEGORIES = (*FAMILIES, "hang", "hardware", "kernel-arch", "kernel-compile", "version", "client")
+"""What a finding is about: a rule family, or one of the words that only causes have."""
 RULE_ROLES = ("root", "cascade", "teardown", "advice", "warning", "progress", "info")
 SEVERITIES = ("error", "warning", "info")
 SCOPES = ("rank", "process")

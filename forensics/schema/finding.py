@@ -80,6 +80,7 @@ class Finding:
     log_evidence: str = "none"
     body: str = ""
     logs: tuple[LogBlock, ...] = ()
+    override: bool = False
 
 
 @dataclass(frozen=True, slots=True)

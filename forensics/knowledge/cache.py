@@ -1,0 +1,94 @@
+"""The cache of parsed knowledge: one JSON file per content, in the user's cache folder; never a reason to fail."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import tempfile
+from collections.abc import Iterable
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+KEEP = 16
+"""Cache files kept; the oldest go first."""
+_PREFIX = "knowledge-"
+
+
+def cache_folder() -> Path | None:
+    """Where cache files live; None where the environment switches them off (`FORENSICS_CACHE=off`)."""
+    chosen = os.environ.get("FORENSICS_CACHE", "")
+    if chosen.lower() in ("off", "0", "none"):
+        return None
+    if chosen:
+        return Path(chosen)
+    base = os.environ.get("XDG_CACHE_HOME")
+    with suppress(RuntimeError):
+        return (Path(base) if base else Path.home() / ".cache") / "sglang-forensics"
+    return None
+
+
+def content_key(parts: Iterable[bytes]) -> str:
+    """Key of a content: also changes with the code that reads it."""
+    digest = hashlib.sha256(_code_key())
+    for part in parts:
+        digest.update(len(part).to_bytes(8, "big"))
+        digest.update(part)
+    return digest.hexdigest()[:40]
+
+
+@cache
+def _code_key() -> bytes:
+    """Fingerprint of the modules whose change makes old cache files wrong."""
+    digest = hashlib.sha256(b"2")
+    root = Path(__file__).parent.parent
+    for folder, names in _READERS.items():
+        for name in names:
+            with suppress(OSError):
+                digest.update((root / folder / name).read_bytes())
+    return digest.digest()
+
+
+_READERS = {
+    "knowledge": ("finding.py", "deployment.py", "fix_steps.py", "front.py", "codec.py", "read_root.py"),
+    "rulebook": ("schema.py", "located.py", "words.py", "patterns.py", "load.py"),
+    "grammar": ("conditions.lark", "conditions.py", "condition_build.py", "condition_tree.py"),
+    "schema": ("finding.py", "signal.py", "span.py"),
+}
+
+
+def read_cache(key: str) -> Any:
+    """The stored value, None where there is none or it cannot be read."""
+    folder = cache_folder()
+    if folder is None:
+        return None
+    try:
+        return json.loads((folder / f"{_PREFIX}{key}.json").read_bytes())
+    except (OSError, ValueError, RecursionError):
+        return None
+
+
+def write_cache(key: str, value: Any) -> None:
+    """Store a value atomically; an unwritable folder is fine."""
+    folder = cache_folder()
+    if folder is None:
+        return
+    with suppress(OSError):
+        folder.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(dir=folder, suffix=".tmp")
+        try:
+            with os.fdopen(handle, "w", encoding="utf-8") as file:
+                json.dump(value, file, separators=(",", ":"), ensure_ascii=False)
+            Path(name).replace(folder / f"{_PREFIX}{key}.json")
+        except BaseException:
+            Path(name).unlink(missing_ok=True)
+            raise
+        _prune(folder)
+
+
+def _prune(folder: Path) -> None:
+    files = sorted(folder.glob(f"{_PREFIX}*.json"), key=lambda p: p.stat().st_mtime, reverse=True)
+    for old in files[KEEP:]:
+        old.unlink(missing_ok=True)

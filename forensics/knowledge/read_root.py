@@ -1,0 +1,150 @@
+"""One knowledge base from its folders: parsed from its files, or from the cache where they did not change."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from forensics.errors import FindingError, ForensicsError, RuleError
+from forensics.grammar.conditions import parse_condition, prime
+from forensics.knowledge.cache import content_key, read_cache, write_cache
+from forensics.knowledge.codec import decode, encode
+from forensics.knowledge.roots import Root
+from forensics.rulebook.load import rule_files
+from forensics.rulebook.problem import Problem
+from forensics.schema.finding import Deployment, Finding
+from forensics.schema.signal import Rule
+from forensics.schema.span import Span
+
+NOT_FINDINGS = frozenset({"readme.md", "index.md"})
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """What one knowledge base holds."""
+
+    rules: tuple[Rule, ...] = ()
+    findings: tuple[Finding, ...] = ()
+    deployments: tuple[Deployment, ...] = ()
+    problems: tuple[ForensicsError, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Files:
+    """The files of one knowledge base, sorted."""
+
+    rules: tuple[Path, ...]
+    findings: tuple[Path, ...]
+    deployments: tuple[Path, ...]
+
+
+def files_of(root: Root) -> Files:
+    """All files of a knowledge base. A kb folder has findings/ and deployments/, or lies flat with findings only."""
+    rules = tuple(rule_files(root.rules)) if root.rules is not None else ()
+    if root.kb is None:
+        return Files(rules, (), ())
+    if root.kb.is_file():
+        return Files(rules, (root.kb,), ())
+    nested = root.kb / "findings"
+    findings = _pages(nested if nested.is_dir() else root.kb)
+    return Files(rules, findings, _pages(root.kb / "deployments"))
+
+
+def _pages(folder: Path) -> tuple[Path, ...]:
+    if not folder.is_dir():
+        return ()
+    return tuple(sorted(p for p in folder.glob("*.md") if p.is_file() and p.name.lower() not in NOT_FINDINGS))
+
+
+def shown(path: Path, root: Root) -> str:
+    """A path as messages and reports give it: shipped files relative to their root, own files as named."""
+    if root.base is not None:
+        return path.relative_to(root.base).as_posix()
+    return str(path)
+
+
+def read_root(root: Root) -> Content:
+    """Everything of one knowledge base; faulty files are problems."""
+    files = files_of(root)
+    key = content_key(_parts(root, files))
+    stored = read_cache(key)
+    if stored is not None:
+        found = _restored(stored)
+        if found is not None:
+            return found
+    content = _parse(root, files)
+    write_cache(key, _stored(content))
+    return content
+
+
+def _parts(root: Root, files: Files) -> Iterable[bytes]:
+    yield f"{root.namespace}\n{root.base is not None}".encode()
+    for path in (*files.rules, *files.findings, *files.deployments):
+        yield shown(path, root).encode("utf-8", "replace")
+        try:
+            yield path.read_bytes()
+        except OSError:
+            yield b"unreadable"
+
+
+def _parse(root: Root, files: Files) -> Content:
+    from forensics.knowledge.deployment import check_deployment
+    from forensics.knowledge.finding import check_finding
+    from forensics.rulebook.load import check_rule
+
+    problems: list[ForensicsError] = []
+    rules = _each(files.rules, root, check_rule, RuleError, problems)
+    findings = _each(files.findings, root, check_finding, FindingError, problems)
+    deployments = _each(files.deployments, root, check_deployment, FindingError, problems)
+    return Content(tuple(rules), tuple(findings), tuple(deployments), tuple(problems))
+
+
+def _each(
+    paths: Iterable[Path],
+    root: Root,
+    check: Callable[[Path, str, str], tuple[Any, list[Problem]]],
+    kind: type[ForensicsError],
+    problems: list[ForensicsError],
+) -> list[Any]:
+    good = []
+    for path in paths:
+        found, faults = check(path, root.namespace, shown(path, root))
+        problems += [p.error(kind) for p in faults if p.severity == "error"]
+        if found is not None:
+            good.append(found)
+    return good
+
+
+def _stored(content: Content) -> dict[str, Any]:
+    texts = {c.text for f in content.findings for c in (*f.applies, *f.grounds)}
+    return {
+        "rules": encode(content.rules),
+        "findings": encode(content.findings),
+        "deployments": encode(content.deployments),
+        "conditions": {text: encode(parse_condition(text)) for text in sorted(texts)},
+        "problems": [
+            [type(p).__name__, p.message, encode(p.span), p.hint, p.code, p.excerpt] for p in content.problems
+        ],
+    }
+
+
+def _restored(stored: Any) -> Content | None:
+    try:
+        prime({str(text): tree for text, tree in stored["conditions"].items()}, decode)
+        return Content(
+            decode(stored["rules"]),
+            decode(stored["findings"]),
+            decode(stored["deployments"]),
+            tuple(_problem(p) for p in stored["problems"]),
+        )
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError):
+        return None
+
+
+def _problem(stored: list[Any]) -> ForensicsError:
+    name, message, span, hint, code, excerpt = stored
+    kind = RuleError if name == "RuleError" else FindingError
+    place = decode(span)
+    return kind(message, span=place if isinstance(place, Span) else None, hint=hint, code=code, excerpt=excerpt)
