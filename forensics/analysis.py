@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -80,7 +79,7 @@ def report(reading: Reading, options: Options, knowledge: Knowledge) -> Report:
 def read(names: Sequence[str], options: Options, knowledge: Knowledge, prefix: str = "L") -> Reading:
     """Inputs to cases. `prefix` names the launches of inputs that are not the ones under analysis (`B1` …)."""
     inputs = open_inputs(names, options)
-    table = _scan(inputs.sources, options)
+    table = scan(inputs.sources, options)
     blocks = find_blocks(table)
     rules = knowledge.rules
     earlier: list[Case] = []
@@ -88,16 +87,8 @@ def read(names: Sequence[str], options: Options, knowledge: Knowledge, prefix: s
         named = replace(launch, id=prefix + launch.id.removeprefix("L"))
         signals = match_rules(rules, table, blocks, named)
         full = find_failures(table, blocks, named, signals, rules)
-        earlier.append(
-            Case(table, blocks, full, signals, rules, symptom=options.symptom, earlier=tuple(earlier))
-        )
+        earlier.append(Case(table, blocks, full, signals, rules, symptom=options.symptom, earlier=tuple(earlier)))
     return Reading(table, blocks, tuple(earlier), tuple(inputs.problems))
-
-
-def _scan(sources: Sequence[object], options: Options) -> EventTable:
-    if "paths" in inspect.signature(scan).parameters:
-        return scan([Path(s.name) for s in sources], options)  # type: ignore[attr-defined]
-    return scan(sources, options)
 
 
 def masker(options: Options) -> Callable[[str], str]:

@@ -75,7 +75,7 @@ def answer(case: BenchCase, found: Report) -> Answer:
     launch = next((x for x in found.launches if x.id == found.focus), None)
     if launch is None:
         return Answer(case, (), (), (), None, None, None, (), False)
-    first = launch.first_failure
+    first = _compared(case, found, launch).first_failure
     return Answer(
         case=case,
         hypotheses=tuple(_named(h) for h in launch.hypotheses if h.verdict != "ruled-out"),
@@ -83,7 +83,7 @@ def answer(case: BenchCase, found: Report) -> Answer:
         risks=tuple(r.finding for r in launch.risks),
         line=first.where.line if first else None,
         rank=first.rank if first else None,
-        stage=_stage(launch),
+        stage=first.stage if first else None,
         suspects=tuple(first.suspect_ranks) if first else (),
         has_next=bool(launch.next),
     )
@@ -93,5 +93,8 @@ def _named(hypothesis: HypothesisInfo) -> tuple[str, str, str]:
     return hypothesis.finding or hypothesis.title, hypothesis.verdict, hypothesis.kind
 
 
-def _stage(launch: LaunchInfo) -> str | None:
-    return launch.first_failure.stage if launch.first_failure else None
+def _compared(case: BenchCase, found: Report, focus: LaunchInfo) -> LaunchInfo:
+    """The launch whose first failure the truth states: the one that holds the truth's line, else the focus."""
+    if case.line is None:
+        return focus
+    return next((x for x in found.launches if x.lines[0] <= case.line <= x.lines[1]), focus)

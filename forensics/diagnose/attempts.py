@@ -94,9 +94,9 @@ def _supports(case: Case, found: Mapping[str, Diagnosis]) -> dict[str, str]:
             if pair.good.launch.id != case.launch.id:
                 continue
             for judged in diagnosis.judged:
-                if judged.verdict != RULED_OUT and judged.evidence.comparison is not None:
-                    if concerns(judged.candidate.finding, pair.variable):
-                        supported[judged.candidate.finding.id] = judged.evidence.comparison.why
+                shown, finding = judged.evidence.comparison, judged.candidate.finding
+                if judged.verdict != RULED_OUT and shown is not None and concerns(finding, pair.variable):
+                    supported[finding.id] = shown.why
     return dict(sorted(supported.items()))
 
 
@@ -111,4 +111,3 @@ def _change(variable: Varied, places: Places) -> Change:
         before=plain(variable.before, places),
         after=plain(variable.after, places),
     )
-

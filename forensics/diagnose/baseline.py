@@ -91,7 +91,9 @@ def _shapes(case: Case) -> Iterable[tuple[int, str]]:
     """First row of every compared shape of a launch, in row order, with its message."""
     rows = case.launch.rows
     ids, first = np.unique(case.table.shape[rows], return_index=True)
-    for at in sorted(int(rows[i]) for i, k in zip(first, ids, strict=True) if case.table.shapes[int(k)].kind in COMPARED):
+    for at in sorted(
+        int(rows[i]) for i, k in zip(first, ids, strict=True) if case.table.shapes[int(k)].kind in COMPARED
+    ):
         yield at, case.table.text(at)
 
 

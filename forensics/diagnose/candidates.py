@@ -9,6 +9,7 @@ from forensics.diagnose.grounds import Ledger, all_of, ledger, signals_in
 from forensics.rulebook.case import Case
 from forensics.schema.finding import Finding
 from forensics.schema.launch import Failure
+from forensics.schema.options import SYMPTOMS
 from forensics.schema.signal import Signal
 
 DIRECT, ASSUMED, OTHER, SYMPTOM, AFTERMATH, NOTHING = range(6)
@@ -37,6 +38,12 @@ class Candidate:
         return any(g.value is True and g.observed for g in grounds)
 
     @property
+    def fits(self) -> bool:
+        """Whether something besides the stated symptom speaks for it: a setting that it needs, or a sign in the log."""
+        grounds = (*self.ledger.must, *self.ledger.decisive, *self.ledger.strong, *self.ledger.weak)
+        return any(g.value is True and "symptom" not in g.condition for g in grounds)
+
+    @property
     def possible(self) -> bool:
         """Whether nothing that it requires is known to be false."""
         return self.must is not False and self.applies is not False
@@ -44,6 +51,18 @@ class Candidate:
     def count(self, strength: str) -> int:
         """Number of grounds of this strength that hold."""
         return len(self.ledger.held(strength))
+
+
+def _beyond_failure(found: Candidate) -> bool:
+    """Whether something besides the failure itself, which its rivals explain as well, speaks for a finding."""
+    grounds = (*found.ledger.must, *found.ledger.decisive, *found.ledger.strong)
+    return any(g.value is True and not _only(g.condition, found.signals) for g in grounds)
+
+
+def _only(condition: str, signals: Iterable[str]) -> bool:
+    """Whether a condition asks for nothing but these signals or the stated symptom."""
+    words = [w for w in condition.replace("first failure has ", "").split() if w not in ("or", "and", "symptom", "(", ")")]
+    return all(w in signals or w in SYMPTOMS for w in words)
 
 
 class Weighed:
@@ -80,9 +99,9 @@ def is_hypothesis(found: Candidate) -> bool:
     """Whether a candidate is worth naming at all: it may hold, explains something and has something for it."""
     if found.must is False or found.applies is False or found.role == NOTHING:
         return False
-    if found.must is None:
-        return found.positive
-    return found.positive or found.role == SYMPTOM
+    if found.role == SYMPTOM:
+        return found.must is True or (found.fits and found.applies is not None)
+    return found.positive and (found.must is True or _beyond_failure(found))
 
 
 def explaining_signals(finding: Finding, case: Case) -> tuple[str, ...]:

@@ -18,9 +18,12 @@ from forensics.schema.span import Span
 STRENGTH = {"accuracy": 4, "throughput": 3, "served": 3, "benchmarked": 2, "recommended": 1}
 UNSET = (None, "auto", "", False, ())
 SITE = frozenset(
-    "host port nccl_port dist_init_addr random_seed served_model_name api_key log_level tokenizer_path model_path "
-    "download_dir watchdog_timeout mem_fraction_static max_running_requests context_length".split()
-)
+    {
+        "api_key", "context_length", "dist_init_addr", "download_dir", "host", "log_level",
+        "max_running_requests", "mem_fraction_static", "model_path", "nccl_port", "port", "random_seed",
+        "served_model_name", "tokenizer_path", "watchdog_timeout",
+    }
+)  # fmt: skip
 """Arguments of a site, a seed or a size: they differ between any two launches and name no mechanism."""
 FAMILIES = ((120, 129, "blackwell"), (100, 110, "blackwell"), (90, 99, "hopper"), (89, 89, "ada"), (80, 88, "ampere"))
 
@@ -99,7 +102,9 @@ def _stated(deployment: Deployment) -> list[tuple[str, Value]]:
     stated += [(f"feature.{name}", True) for name in deployment.features]
     if deployment.features:
         known = set(deployment.features)
-        stated += [(f"feature.{n}", False) for n in ("dsa", "mla", "moe", "speculative", "hybrid", "pd") if n not in known]
+        stated += [
+            (f"feature.{n}", False) for n in ("dsa", "mla", "moe", "speculative", "hybrid", "pd") if n not in known
+        ]
     if deployment.quantization:
         stated.append(("args.quantization", deployment.quantization))
     stated += [(f"args.{name}", value) for name, value in deployment.args]

@@ -69,35 +69,27 @@ def version_info(version: VersionInterval, places: Places) -> VersionInfo:
 
 def failure_info(failure: Failure, places: Places) -> FailureInfo:
     """One folded failure."""
-    return FailureInfo(
-        id=failure.id,
-        role=failure.role,
-        outcome=failure.outcome,
-        count=failure.count,
-        ranks=[str(r) for r in failure.ranks],
-        where=places.row(failure.row),
-        text=places.safe(failure.text),
-        stage=failure.stage,
-        mechanism=places.safe(failure.mechanism),
-        signals=list(failure.signals),
-        component=failure.component,
+    return FailureInfo.model_validate(
+        {
+            "id": failure.id,
+            "role": failure.role,
+            "outcome": failure.outcome,
+            "count": failure.count,
+            "ranks": [str(r) for r in failure.ranks],
+            "where": places.row(failure.row),
+            "text": places.safe(failure.text),
+            "stage": failure.stage,
+            "mechanism": places.safe(failure.mechanism),
+            "signals": list(failure.signals),
+            "component": failure.component,
+        }
     )
 
 
 def fix_info(step: FixStep) -> FixInfo:
     """A typed fix step."""
-    return FixInfo(
-        kind=step.kind,
-        op=step.op,
-        name=step.name,
-        value=step.value,
-        version=step.version,
-        do=step.do,
-        note=step.note,
-        versions=step.versions,
-        safe=step.safe,
-        runnable=step.runnable,
-    )
+    names = ("kind", "op", "name", "value", "version", "do", "note", "versions", "safe", "runnable")
+    return FixInfo.model_validate({name: getattr(step, name) for name in names})
 
 
 def progress_text(launch: Launch) -> str:

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from forensics.diagnose.attempts import attempts
+from forensics.diagnose.candidates import Weighed
 from forensics.diagnose.convert import launch_info
 from forensics.diagnose.hypotheses import Diagnosis, diagnose_launch
-from forensics.diagnose.candidates import Weighed
 from forensics.diagnose.places import Places
-from forensics.diagnose.present import hypothesis_infos, comparison_info
+from forensics.diagnose.present import comparison_info, hypothesis_infos
 from forensics.diagnose.risks import risks
 from forensics.knowledge.store import Knowledge
 from forensics.rulebook.case import Case
@@ -53,9 +53,7 @@ def choose_focus(cases: Sequence[Case], options: Options) -> str | None:
     return (failed or list(cases))[-1].launch.id
 
 
-def _info(
-    case: Case, found: Diagnosis, knowledge: Knowledge, weighed: Weighed, places: Places
-) -> LaunchInfo:
+def _info(case: Case, found: Diagnosis, knowledge: Knowledge, weighed: Weighed, places: Places) -> LaunchInfo:
     info = launch_info(case.launch, places)
     shown = hypothesis_infos(case, found, places)
     quiet = not found.judged and not found.engine

@@ -90,7 +90,9 @@ def similarity(found: Candidate, leaders: list[Candidate]) -> tuple[int, int, in
     """How near an excluded finding is to the question: look-alike of a leading hypothesis, same category, grounds
     that hold all the same."""
     ids = {c.finding.id for c in leaders}
-    alike = any(found.finding.id in c.finding.look_alikes for c in leaders) or bool(ids & set(found.finding.look_alikes))
+    alike = any(found.finding.id in c.finding.look_alikes for c in leaders) or bool(
+        ids & set(found.finding.look_alikes)
+    )
     same = any(found.finding.category == c.finding.category for c in leaders)
     held = sum(1 for g in found.ledger.all() if g.value is True)
     return int(alike) * 2 + int(found.role == DIRECT), int(same), held

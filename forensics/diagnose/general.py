@@ -17,6 +17,8 @@ from forensics.schema.rank import Rank
 _GB = r"([\d.]+) ?(GiB|MiB|GB|MB)"
 _OOM = re.compile(rf"Tried to allocate {_GB}.*?{_GB} is free")
 _SHARED = re.compile(r"Required: (\d+), Hardware limit: (\d+)")
+_TYPE = re.compile(r"([A-Za-z_][\w.]*(?:Error|Exception|Exit|Interrupt))\b")
+_STAMP = re.compile(r"^(?:\[[^\]]{4,40}\]|[EWIF]\d{4} [\d:.]+ +\d+|[\d-]{8,10}[ T][\d:.,]+Z?)\s*")
 _EXIT = re.compile(r"exit ?code:? (-?\d+)")
 _SIGNALS = {-9: "SIGKILL", -11: "SIGSEGV", -6: "SIGABRT", -7: "SIGBUS", -15: "SIGTERM", 137: "SIGKILL", 139: "SIGSEGV",
             134: "SIGABRT", 143: "SIGTERM"}  # fmt: skip
@@ -51,7 +53,11 @@ def _memory(case: Case, failure: Failure) -> General | None:
     why = "GPU memory ran out"
     if found:
         tried, free = _mib(found.group(1), found.group(2)), _mib(found.group(3), found.group(4))
-        short = "the request is larger than what is free, so this is no fragmentation" if tried > free else "enough is free in sum, so the free memory is in pieces"
+        short = (
+            "the request is larger than what is free, so this is no fragmentation"
+            if tried > free
+            else "enough is free in sum, so the free memory is in pieces"
+        )
         why = f"tried {found.group(1)} {found.group(2)} with {found.group(3)} {found.group(4)} free: {short}"
     where = f" in {failure.component}" if failure.component else ""
     return General(
@@ -66,7 +72,8 @@ def _shared_memory(case: Case, failure: Failure) -> General | None:
     found = _SHARED.search(failure.text)
     if not found:
         return None
-    why = f"a kernel wants {found.group(1)} bytes of shared memory per block, the chip gives {found.group(2)}; device memory is not the question"
+    wants, gives = found.group(1), found.group(2)
+    why = f"a kernel wants {wants} bytes of shared memory per block, the chip gives {gives}; this is not device memory"
     return General("A kernel's tile needs more shared memory than the GPU has", why, (_ground(case, failure, why),))
 
 
@@ -77,7 +84,10 @@ def _exit_code(case: Case, failure: Failure) -> General | None:
         return None
     name = _SIGNALS.get(code)
     if name == "SIGKILL":
-        why = f"exit code {code} is SIGKILL: nothing in the process failed; the kernel's or the container's memory killer, or somebody, ended it"
+        why = (
+            f"exit code {code} is SIGKILL: nothing in the process failed; the kernel's or the container's memory "
+            "killer, or somebody, ended it"
+        )
         return General("A process was killed from outside", why, (_ground(case, failure, why),), (
             ("whether the kernel's memory killer ended it", "dmesg -T | grep -i -E 'killed process|out of memory'"),
             ("memory limit and use of the container", "cat /sys/fs/cgroup/memory.events"),
@@ -94,7 +104,9 @@ def _exit_code(case: Case, failure: Failure) -> General | None:
 
 
 def _silent_rank(case: Case, failure: Failure) -> General | None:
-    waited = "timeout" in failure.text.lower() or "timed out" in failure.text.lower() or "watchdog" in failure.text.lower()
+    waited = (
+        "timeout" in failure.text.lower() or "timed out" in failure.text.lower() or "watchdog" in failure.text.lower()
+    )
     if not waited:
         return None
     if failure.suspect_ranks:
@@ -113,7 +125,7 @@ def _silent_rank(case: Case, failure: Failure) -> General | None:
 def _device_assert(case: Case, failure: Failure) -> General | None:
     text = failure.text.lower()
     if "assert" in text and ("device-side" in text or "assertion `" in text or ".cu" in text):
-        why = "a GPU kernel found a value that it does not accept; the CUDA errors that follow on the ranks are consequences"
+        why = "a GPU kernel found a value that it does not accept; the CUDA errors that follow are consequences"
         if "probability tensor" in text:
             why = "the sampler was handed probabilities that are not finite: the numbers broke in an earlier layer"
         return General(f"A device assert during {failure.stage}", why, (_ground(case, failure, why),), (
@@ -125,8 +137,13 @@ def _device_assert(case: Case, failure: Failure) -> General | None:
 def _exception(case: Case, failure: Failure) -> General:
     where = f" in {failure.component}" if failure.component else ""
     spread = _spread(case, failure)
-    why = f"first failure during {failure.stage}{where}; {spread}" if spread else f"first failure during {failure.stage}{where}"
-    kind = failure.text.split(":", 1)[0].strip()[:80] if ":" in failure.text[:80] else failure.text[:80]
+    why = (
+        f"first failure during {failure.stage}{where}; {spread}"
+        if spread
+        else f"first failure during {failure.stage}{where}"
+    )
+    named = _TYPE.match(failure.text)
+    kind = named.group(1) if named else _short(failure.text)
     return General(f"{kind}{where} during {failure.stage}", why, (_ground(case, failure, why),))
 
 
@@ -145,6 +162,12 @@ def _spread(case: Case, failure: Failure) -> str:
 
 def _ground(case: Case, failure: Failure, why: str) -> Ground:
     return Ground(FOR, "weak", "the first failure", True, why, where=(case.table.span(failure.row),), observed=True)
+
+
+def _short(text: str) -> str:
+    """The message itself, without time stamps in front, cut at a word."""
+    bare = _STAMP.sub("", text).strip()
+    return bare if len(bare) <= 70 else bare[:70].rsplit(" ", 1)[0] + " …"
 
 
 def _mib(number: str, unit: str) -> float:

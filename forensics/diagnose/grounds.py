@@ -16,7 +16,7 @@ FOR, AGAINST, UNKNOWN = "for", "against", "unknown"
 _WORD = re.compile(r"[A-Za-z][\w/-]*(?:\.[a-z_]\w*)*")
 _QUOTED = re.compile(r'"[^"]*"')
 _NEGATED = re.compile(r"\b(?:not|absent)\s+(?:count\s+)?([A-Za-z][\w/-]*)")
-_OBSERVING = re.compile(r"\b(?:silence|series|tried|symptom|first failure has|stage =|stage reached|ended)\b")
+_OBSERVING = re.compile(r"\b(?:silence|series|tried|first failure has|stage|ended)\b")
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,16 @@ from forensics.diagnose.candidates import ASSUMED, DIRECT, SYMPTOM, Candidate, W
 from forensics.diagnose.controls import Comparison, compare
 from forensics.diagnose.general import General
 from forensics.diagnose.grounds import AGAINST, Ground
-from forensics.diagnose.tried import Pair, comparison_ground, concerns, failing_alike, pairs, refuted_by, still_there, weakened_by
+from forensics.diagnose.tried import (
+    Pair,
+    comparison_ground,
+    concerns,
+    failing_alike,
+    pairs,
+    refuted_by,
+    still_there,
+    weakened_by,
+)
 from forensics.diagnose.verdict import RULED_OUT, Evidence, Judged, judge, support
 from forensics.knowledge.store import Knowledge
 from forensics.rulebook.case import Case
@@ -139,7 +148,9 @@ def _good_prints_it_too(
         both = [n for n in named if n in comparison.deployment.warnings]
         if both:
             why = f"{comparison.deployment.id} works and prints it too ({both[0]})"
-            return Ground(AGAINST, "against", f"{both[0]} in a good launch", True, why, where=(comparison.deployment.span,))
+            return Ground(
+                AGAINST, "against", f"{both[0]} in a good launch", True, why, where=(comparison.deployment.span,)
+            )
     return None
 
 

@@ -142,7 +142,11 @@ def _data(live: Sequence[Judged]) -> list[NextStep]:
     wanted: dict[str, tuple[list[str], str]] = {}
     for judged in live[:4]:
         for ground in judged.grounds:
-            if ground.side == UNKNOWN and ground.settle and ground.strength in ("must", "decisive", "strong", "applies"):
+            if (
+                ground.side == UNKNOWN
+                and ground.settle
+                and ground.strength in ("must", "decisive", "strong", "applies")
+            ):
                 wanted.setdefault(ground.settle, ([], ground.condition))[0].append(judged.candidate.finding.id)
     ordered = sorted(wanted.items(), key=lambda pair: -len(set(pair[1][0])))
     return [

@@ -138,9 +138,7 @@ def _shown_by(pair: Pair, case: Case, places: Places) -> HypothesisInfo:
     )
 
 
-def _differences(
-    comparison: Comparison, unnamed: Sequence[str], case: Case, places: Places
-) -> list[HypothesisInfo]:
+def _differences(comparison: Comparison, unnamed: Sequence[str], case: Case, places: Places) -> list[HypothesisInfo]:
     """Untested differences to the control that no finding names: suspects, no more."""
     first = first_failure(case)
     infos = []

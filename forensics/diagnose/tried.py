@@ -98,7 +98,9 @@ def comparison_ground(found: Candidate, known: Sequence[Pair]) -> Ground | None:
                 f"single-variable comparison: {pair.bad.launch.id} fails, {pair.good.launch.id} works, and only "
                 f"{pair.variable.text()} differs"
             )
-            return Ground(FOR, "decisive", f"only {pair.variable.fact} differs", True, why, where=_places(pair), observed=True)
+            return Ground(
+                FOR, "decisive", f"only {pair.variable.fact} differs", True, why, where=_places(pair), observed=True
+            )
     return None
 
 
@@ -122,13 +124,17 @@ def refuted_by(finding: Finding, case: Case, everyone: Sequence[Case], weighed: 
         variable = _setting_changed(finding, having, other)
         if variable is not None:
             why = f"{other.launch.id} failed in the same way with {variable.text()}, so what it needs was not there"
-            return Ground(AGAINST, "excludes", f"tried {variable.fact}", True, why, where=_failure_place(other, variable.where))
+            return Ground(
+                AGAINST, "excludes", f"tried {variable.fact}", True, why, where=_failure_place(other, variable.where)
+            )
     steps = [s for s in finding.fix if s.kind in ("flag", "env") and s.op in ("set", "remove", "")]
     tried = {i: c for i, s in enumerate(steps) for c in group if has_step(c.launch, s) and _chosen(s, c, group)}
     if steps and len(tried) == len(steps):
         other = next(iter(tried.values()))
         why = f"{other.launch.id} had its fix ({step_text(steps[0])}) and failed in the same way"
-        return Ground(AGAINST, "excludes", "tried its fix and same failure", True, why, where=_failure_place(other, None))
+        return Ground(
+            AGAINST, "excludes", "tried its fix and same failure", True, why, where=_failure_place(other, None)
+        )
     return None
 
 
@@ -160,7 +166,11 @@ def concerns(finding: Finding, variable: Varied) -> bool:
             return True
     group = "args" if variable.kind == "flag" else "env"
     wanted = {f"{group}.{name}" for name in names} | set(_features(variable))
-    texts = [c.text for c in (*finding.applies, *finding.grounds) if c.strength in ("must", "decisive", "strong", "applies", "")]
+    texts = [
+        c.text
+        for c in (*finding.applies, *finding.grounds)
+        if c.strength in ("must", "decisive", "strong", "applies", "")
+    ]
     return any(name in text for text in texts for name in wanted)
 
 

@@ -16,16 +16,21 @@ from forensics.schema.span import Span
 from forensics.timeline.catalog import catalog
 
 NEUTRAL = frozenset(
-    """host port nccl_port dist_init_addr dist_init_method random_seed served_model_name api_key admin_api_key
-    log_level log_level_http log_requests log_requests_level log_requests_format log_requests_target
-    show_time_cost decode_log_interval prefill_log_interval enable_metrics enable_metrics_for_all_schedulers
-    bucket_time_to_first_token bucket_inter_token_latency bucket_e2e_request_latency collect_tokens_histogram
-    crash_dump_folder crash_dump_path tokenizer_path download_dir file_storage_path file_storage_pth weight_version
-    uvicorn_access_log_exclude_prefixes enable_request_time_stats_logging export_metrics_to_file
-    export_metrics_to_file_dir enable_trace otlp_traces_endpoint ssl_keyfile ssl_certfile ssl_ca_certs
-    node_rank base_gpu_id gpu_id_step stat_loggers tool_call_parser reasoning_parser chat_template
-    watchdog_timeout soft_watchdog_timeout enable_cache_report gc_warning_threshold_secs""".split()
-)
+    {
+        "admin_api_key", "api_key", "base_gpu_id", "bucket_e2e_request_latency", "bucket_inter_token_latency",
+        "bucket_time_to_first_token", "chat_template", "collect_tokens_histogram", "crash_dump_folder",
+        "crash_dump_path", "decode_log_interval", "dist_init_addr", "dist_init_method", "download_dir",
+        "enable_cache_report", "enable_metrics", "enable_metrics_for_all_schedulers",
+        "enable_request_time_stats_logging", "enable_trace", "export_metrics_to_file",
+        "export_metrics_to_file_dir", "file_storage_path", "file_storage_pth", "gc_warning_threshold_secs",
+        "gpu_id_step", "host", "log_level", "log_level_http", "log_requests", "log_requests_format",
+        "log_requests_level", "log_requests_target", "nccl_port", "node_rank", "otlp_traces_endpoint", "port",
+        "prefill_log_interval", "random_seed", "reasoning_parser", "served_model_name", "show_time_cost",
+        "soft_watchdog_timeout", "ssl_ca_certs", "ssl_certfile", "ssl_keyfile", "stat_loggers",
+        "tokenizer_path", "tool_call_parser", "uvicorn_access_log_exclude_prefixes", "watchdog_timeout",
+        "weight_version",
+    }
+)  # fmt: skip
 """Fields that place, name, seed or observe a server: a difference in them explains no failure."""
 
 FOLLOWERS: dict[str, tuple[str, ...]] = {
@@ -44,9 +49,11 @@ FOLLOWERS: dict[str, tuple[str, ...]] = {
 """Fields that the server derives from another one: they differ because their leader does."""
 
 NEUTRAL_ENV = frozenset(
-    "PATH HOME PWD USER PYTHONPATH PYTHONUNBUFFERED HF_HUB_OFFLINE HF_HOME HF_TOKEN TRANSFORMERS_CACHE TMPDIR TERM "
-    "CUDA_VISIBLE_DEVICES SGLANG_LOGGING_CONFIG_PATH".split()
-)
+    {
+        "CUDA_VISIBLE_DEVICES", "HF_HOME", "HF_HUB_OFFLINE", "HF_TOKEN", "HOME", "PATH", "PWD", "PYTHONPATH",
+        "PYTHONUNBUFFERED", "SGLANG_LOGGING_CONFIG_PATH", "TERM", "TMPDIR", "TRANSFORMERS_CACHE", "USER",
+    }
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

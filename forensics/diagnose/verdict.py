@@ -11,11 +11,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import Final
 
 from forensics.diagnose.candidates import ASSUMED, DIRECT, Candidate
 from forensics.diagnose.grounds import Ground
 
-ESTABLISHED, LIKELY, POSSIBLE, RULED_OUT = "established", "likely", "possible", "ruled-out"
+ESTABLISHED: Final = "established"
+LIKELY: Final = "likely"
+POSSIBLE: Final = "possible"
+RULED_OUT: Final = "ruled-out"
 ORDER = {ESTABLISHED: 0, LIKELY: 1, POSSIBLE: 2, RULED_OUT: 3}
 
 
