@@ -1,0 +1,1 @@
+"""Package data: what each sglang release knows (flags, environment, messages, release list)."""

@@ -1,0 +1,66 @@
+"""The sheet that facts are written on: first statement wins, a stated fact beats an inferred one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from forensics.engine.table import EventTable
+from forensics.schema.facts import Fact, Value
+from forensics.schema.span import Span
+
+
+@dataclass(slots=True)
+class Sheet:
+    """Facts of one launch in the making. `rows` are the launch's rows (ascending)."""
+
+    table: EventTable
+    rows: npt.NDArray[np.int64]
+    facts: dict[str, Fact] = field(default_factory=dict)
+
+    def put(self, name: str, value: Value, where: Span | None, how: str = "stated") -> None:
+        """Writes a fact unless a better or earlier one stands there already."""
+        old = self.facts.get(name)
+        if old is None or (old.how != "stated" and how == "stated"):
+            self.facts[name] = Fact(name, value, where, how)
+
+    def value(self, name: str) -> Value:
+        """Value of a fact, None where it is unknown (or stated to be None)."""
+        fact = self.facts.get(name)
+        return fact.value if fact else None
+
+    def where(self, name: str) -> Span | None:
+        """Place of a fact."""
+        fact = self.facts.get(name)
+        return fact.where if fact else None
+
+    def place(self, row: int, start: int, end: int) -> Span:
+        """Place of `start:end` (code points) inside a row's message: column-exact, and byte-exact where the raw line
+        holds the message unchanged."""
+        column = self.table.column(row) + start
+        span = self.table.span(row, column)
+        text = self.table.text(row)[start:end]
+        raw = self.table.raw(row)
+        at = raw.find(text.encode(), _byte_floor(raw, column))
+        if at < 0:
+            return span
+        begin = int(self.table.offset[row]) + at
+        return Span(span.path, span.line, column, begin, begin + len(text.encode()))
+
+    def first_rows(self) -> list[tuple[str, str, int]]:
+        """(kind, masked text, first row) of every shape that occurs in the launch, in row order."""
+        if not len(self.rows):
+            return []
+        shapes, first = np.unique(self.table.shape[self.rows], return_index=True)
+        order = np.argsort(first)
+        return [
+            (self.table.shapes[int(shapes[i])].kind, self.table.shapes[int(shapes[i])].text, int(self.rows[first[i]]))
+            for i in order.tolist()
+        ]
+
+
+def _byte_floor(raw: bytes, column: int) -> int:
+    """Byte offset of a column in a raw line; exact for valid UTF-8."""
+    return len(raw.decode("utf-8", "replace")[: column - 1].encode()) if column > 1 else 0
