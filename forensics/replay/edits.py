@@ -40,8 +40,9 @@ class Change:
         Raises ReplayError for anything else.
         """
         words = text.strip().split(None, 1)
-        op = words[0] if words and words[0] in ("set", "remove", "unset") else "set"
-        body = words[1].strip() if len(words) > 1 and words[0] == op else text.strip()
+        named = bool(words) and words[0] in ("set", "remove", "unset")
+        op = words[0] if named else "set"
+        body = (words[1].strip() if len(words) > 1 else "") if named else text.strip()
         name, equals, value = body.partition("=")
         if not equals and " " in name:
             name, value = name.split(None, 1)
