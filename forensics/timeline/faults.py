@@ -258,7 +258,7 @@ def _from_lines(table: EventTable, inside: Rows, taken: Rows) -> list[Fault]:
 
 
 def _judge(table: EventTable, shape: Shape) -> tuple[str, str, str] | None:
-    text = table.text(shape.row)
+    text = table.text(shape.row).strip()
     phrase = roles.phrase_of(text)
     if phrase is not None:
         if phrase.nature == roles.NOISE:

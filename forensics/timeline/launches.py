@@ -74,7 +74,10 @@ def _parts(table: EventTable, source: int, rows: Rows) -> list[_Part]:
 def _only_env(table: EventTable, rows: Rows) -> bool:
     """An environment report alone is no launch."""
     kinds = {table.shapes[i].kind for i in np.unique(table.shape[rows]).tolist()}
-    return bool(kinds) and kinds <= {"env-report", "nvidia-smi", "blank", "shell"}
+    return bool(kinds & {"env-report", "nvidia-smi"}) and kinds <= _AROUND_ENV
+
+
+_AROUND_ENV = frozenset({"env-report", "nvidia-smi", "blank", "shell", "python-warning", "text", "command"})
 
 
 def _grouped(table: EventTable, parts: list[_Part]) -> list[list[_Part]]:

@@ -23,7 +23,7 @@ def no_rows() -> Rows:
 
 def shapes_where(table: EventTable, test: Callable[[Shape, str], bool]) -> list[int]:
     """Ids of the shapes for which `test(shape, message of its first row)` holds."""
-    return [shape.id for shape in table.shapes if test(shape, table.text(shape.row))]
+    return [shape.id for shape in table.shapes if test(shape, table.text(shape.row).strip())]
 
 
 def rows_of_shapes(table: EventTable, ids: Iterable[int]) -> Rows:

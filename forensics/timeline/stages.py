@@ -155,7 +155,7 @@ def last_progress(table: EventTable, inside: Rows) -> tuple[str, float] | None:
     """The last progress bar of shard loading or graph capture, as stage and fraction."""
     rows = within(table.rows_of_kind("progress"), inside)
     for row in rows[::-1][:200].tolist():
-        text = table.text(row)
+        text = table.text(row).strip()
         mark = mark_of(text)
         percents = _PERCENT.findall(text)
         if mark is not None and percents:
