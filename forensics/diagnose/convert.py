@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from forensics.diagnose.limits import limits
 from forensics.diagnose.places import Places
 from forensics.schema.facts import Fact, VersionInterval
 from forensics.schema.finding import FixStep
@@ -42,7 +43,7 @@ def launch_info(launch: Launch, places: Places) -> LaunchInfo:
         progress=progress_text(launch),
         first_failure=_first(first, places) if first else None,
         failures=[failure_info(f, places) for f in launch.failures[:MAX_FAILURES]],
-        notes=[places.safe(note) for note in launch.notes] + _folded_note(launch),
+        notes=[places.safe(note) for note in (*launch.notes, *limits(launch), *_folded_note(launch))],
     )
 
 

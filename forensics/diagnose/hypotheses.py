@@ -20,7 +20,7 @@ from forensics.diagnose.tried import (
     still_there,
     weakened_by,
 )
-from forensics.diagnose.verdict import RULED_OUT, Evidence, Judged, judge, support
+from forensics.diagnose.verdict import LIKELY, RULED_OUT, Evidence, Judged, judge, support
 from forensics.knowledge.store import Knowledge
 from forensics.rulebook.case import Case
 from forensics.schema.finding import Finding
@@ -62,7 +62,7 @@ def diagnose_launch(case: Case, everyone: Sequence[Case], knowledge: Knowledge, 
     judged = rank.ranked(judge(live))
     dead = [j for j in judged if j.verdict == RULED_OUT]
     judged = tuple([j for j in judged if j.verdict != RULED_OUT][:MAX_LIVE])
-    explained = any(j.candidate.role in (DIRECT, ASSUMED, SYMPTOM) for j in judged)
+    explained = any(j.candidate.role in (DIRECT, ASSUMED, SYMPTOM) or j.verdict == LIKELY for j in judged)
     reading = None if explained and (failure is None or judged[0].candidate.role != SYMPTOM) else general.read(case)
     dead += judge([(c, Evidence(excluded=g)) for c, g in out])
     dead = _most_similar(dead, judged)

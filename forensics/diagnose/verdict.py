@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from forensics.diagnose.candidates import ASSUMED, DIRECT, Candidate
+from forensics.diagnose.candidates import ASSUMED, DIRECT, OTHER, Candidate
 from forensics.diagnose.grounds import Ground
 
 ESTABLISHED: Final = "established"
@@ -51,7 +51,8 @@ class Judged:
 
 def judge(pairs: Sequence[tuple[Candidate, Evidence]]) -> tuple[Judged, ...]:
     """Verdicts for all candidates of one launch: each alone first, then held against its rivals."""
-    alone = [Judged(c, *_alone(c, e), evidence=e) for c, e in pairs]
+    covered = any(c.role in (DIRECT, ASSUMED) and c.must is True and e.excluded is None for c, e in pairs)
+    alone = [Judged(c, *_alone(c, e, covered), evidence=e) for c, e in pairs]
     return tuple(_against_rivals(j, alone) for j in alone)
 
 
@@ -63,12 +64,12 @@ def support(found: Candidate) -> tuple[int, int, int, int]:
     return min(found.count("decisive"), 1), found.count("strong") - against, musts, found.count("weak")
 
 
-def _alone(found: Candidate, evidence: Evidence) -> tuple[str, str]:
+def _alone(found: Candidate, evidence: Evidence, covered: bool) -> tuple[str, str]:
     if evidence.excluded is not None:
         return RULED_OUT, evidence.excluded.why
     if evidence.comparison is not None and found.must is not False:
         return ESTABLISHED, evidence.comparison.why
-    capped = _cap(found)
+    capped = _cap(found, covered)
     if capped:
         return POSSIBLE, capped
     if found.count("decisive"):
@@ -80,9 +81,11 @@ def _alone(found: Candidate, evidence: Evidence) -> tuple[str, str]:
     return LIKELY, "all that it requires held, with a strong ground beside it"
 
 
-def _cap(found: Candidate) -> str:
-    """Why a candidate cannot be more than possible, or nothing."""
-    if found.role not in (DIRECT, ASSUMED):
+def _cap(found: Candidate, covered: bool) -> str:
+    """Why a candidate cannot be more than possible, or nothing. `covered`: some finding explains the first failure;
+    where none does, a root failure whose cause the program names may still be the answer."""
+    named = found.role == OTHER and not covered and found.count("decisive") > 0
+    if found.role not in (DIRECT, ASSUMED) and not named:
         return "it does not explain the first failure"
     if found.must is None:
         return "something that it requires is unknown"
@@ -96,7 +99,7 @@ def _decided(found: Candidate, evidence: Evidence) -> tuple[str, str]:
         return LIKELY, "the cause itself is suspected, not confirmed"
     if found.count("against") or any(g.side == "against" for g in evidence.extra):
         return LIKELY, "a decisive ground held, but something speaks against it"
-    if found.role == ASSUMED:
+    if found.role != DIRECT:
         return LIKELY, "a decisive ground held; that it caused the first failure is inferred"
     return ESTABLISHED, "the program names the cause"
 
@@ -117,7 +120,7 @@ def _against_rivals(judged: Judged, everyone: Sequence[Judged]) -> Judged:
 
 def _rivals(one: Judged, other: Judged) -> bool:
     """Whether both would explain the first failure, so that only one of them can be its cause."""
-    return other.verdict in (ESTABLISHED, LIKELY) and other.candidate.role in (DIRECT, ASSUMED)
+    return other.verdict in (ESTABLISHED, LIKELY)
 
 
 def _alike(one: Judged, other: Judged) -> bool:
