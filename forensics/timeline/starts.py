@@ -21,7 +21,7 @@ _FIELD = re.compile(
 _SERVICE = re.compile(rb"^\s*([A-Za-z][\w.-]*?)(?:-\d+)?\s+\| ")
 _ENDED = re.compile(
     r"SIGQUIT|sigquit|kill_process_tree called|^Killed|\bKilled\b|SIGTERM received|Finished server process"
-    r"|crashed with exit code|Shutting down|scheduler (?:is dead|died)|^Exit code: "
+    r"|crashed with exit code|Shutting down|scheduler (?:is dead|died)|^Exit code: |^[\w./ -]{1,80}: error: "
 )
 _LAUNCH_COMMAND = re.compile(
     r"sglang[._](?:launch_server|bench|srt)|sglang\.launch|sglang serve|sglang_router|sglang\.bench"
