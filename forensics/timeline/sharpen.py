@@ -30,8 +30,8 @@ def sharpen(
             fault = by_row.get(match.row)
             if fault is None:
                 lost.append(match)
-            elif nature in (roles.TEARDOWN, roles.ADVICE) or fault.source == "line":
-                fault.nature = _judged(fault, nature)
+            elif fault.source == "line" or (nature in (roles.TEARDOWN, roles.ADVICE) and match.row == fault.row):
+                fault.nature = _judged(fault, nature)  # advice inside a traceback does not make the traceback advice
         rule = rules.get(name)
         if lost and nature in (roles.CAUSE, roles.VICTIM) and (rule is None or rule.severity in ("error", "fatal")):
             added.append(_from_rule(table, name, nature, lost))
