@@ -22,6 +22,7 @@ from forensics.engine.records import (
     FORM,
     FRACTION_AT,
     FRACTION_WIDTH,
+    LENGTH,
     PARTIAL,
     PARTS,
     SHAPE,
@@ -41,6 +42,7 @@ from forensics.grammar.header import CLOCK, EPOCH_US, FULL
 
 Array = npt.NDArray[Any]
 _DATE_SHIFT = {FULL: 2}
+_POWERS = 10.0 ** np.arange(20)
 _AXIS_BASE = (10_000, 1_000)
 """Numbers per axis that fit side by side in 63 bits: up to four axes, up to six."""
 
@@ -104,7 +106,7 @@ class ChunkScanner:
                 lines = lines[:-held]
         count = len(lines)
         ids = np.fromiter(map(self.table.__getitem__, lines), np.int64, count)
-        lengths = np.fromiter(map(len, lines), np.int64, count)
+        lengths = self.table.plan()[ids, LENGTH].astype(np.int64)
         starts = np.cumsum(lengths + 1) - lengths - 1
         dropped = self._join_partials(lines, ids, lengths, starts)
         del lines
@@ -178,7 +180,7 @@ class ChunkScanner:
         width = np.minimum(plan[:, FRACTION_WIDTH], 6).astype(np.int64)
         if width.any():
             digits = words.digits(at + plan[:, FRACTION_AT] + width, width)
-            seconds += digits.astype(np.float64) / 10.0**width
+            seconds += digits.astype(np.float64) / _POWERS[width]
         return seconds
 
     def _ranks(self, words: Words8, plan: Array, records: Array, at: Array) -> Array:
@@ -239,8 +241,8 @@ class ChunkScanner:
         ok = slots >= 0
         if not ok.any():
             return values
-        entry = table[:, :, column][slots]
-        values[ok] = constants[:, column][slots[ok]]
+        entry = table[slots, column]
+        values = np.where(ok, constants[slots, column], np.nan)
         width, end = entry[:, SLOT_WIDTH], entry[:, SLOT_END]
         fast = np.flatnonzero(ok & (width > 0))
         if len(fast):
@@ -248,8 +250,9 @@ class ChunkScanner:
             number = words.digits(at, width[fast]).astype(np.float64)
             fraction = entry[fast, SLOT_FRACTION]
             if fraction.any():
-                number += words.digits(at + 1 + fraction, fraction).astype(np.float64) / 10.0**fraction
-            values[fast] = np.where(entry[fast, SLOT_NEGATIVE] != 0, -number, number)
+                number += words.digits(at + 1 + fraction, fraction).astype(np.float64) / _POWERS[fraction]
+            negative = entry[fast, SLOT_NEGATIVE]
+            values[fast] = np.where(negative != 0, -number, number) if negative.any() else number
         for i in np.flatnonzero(ok & (width == SLOW)):
             start = int(where.at[pick[i]])
             try:

@@ -15,7 +15,6 @@ Words = npt.NDArray[np.uint64]
 PAD = 16
 """Bytes before and after a chunk's text, so that a load around any digit stays inside the buffer."""
 _U = np.uint64
-_ZEROS = _U(0x3030303030303030)
 _EPOCH = date(1970, 1, 1).toordinal()
 _MONTHS = {name: i + 1 for i, name in enumerate("Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split())}
 
@@ -31,20 +30,26 @@ class Words8:
 
     def digits(self, end: Ints, width: npt.NDArray[np.integer]) -> Words:
         """Value of the `width` (0 to 16) digits that end before `end`."""
-        low = _decode(self.load(end - 8), np.minimum(width, 8).astype(np.uint64))
-        if len(width) and int(width.max()) > 8:
+        if not len(width):
+            return np.zeros(0, np.uint64)
+        most = int(width.max())
+        low = _decode(self.load(end - 8), width.astype(np.uint64) if most <= 8 else np.minimum(width, 8).astype(np.uint64))
+        if most > 8:
             high = _decode(self.load(end - 16), np.clip(width - 8, 0, 8).astype(np.uint64))
             low = low + high * _U(100_000_000)
         return low
 
 
+_BIASES = np.array([0, *(((0x3030303030303030 >> s) << s) for s in (56, 48, 40, 32, 24, 16, 8, 0))], np.uint64)
+_KEEP = np.array([0, *(((1 << 64) - 1 >> s) << s for s in (56, 48, 40, 32, 24, 16, 8, 0))], np.uint64)
+
+
 def _decode(word: Words, width: Words) -> Words:
-    shift = np.minimum((_U(8) - width) << _U(3), _U(63))
-    value = ((word >> shift) << shift) - ((_ZEROS >> shift) << shift)
+    """Eight ASCII digits per word, of which the last `width` count (three multiplications, no loop)."""
+    value = (word & _KEEP[width]) - _BIASES[width]
     value = ((value * _U(2561)) >> _U(8)) & _U(0x00FF00FF00FF00FF)
     value = ((value * _U(6553601)) >> _U(16)) & _U(0x0000FFFF0000FFFF)
-    value = (value * _U(42949672960001)) >> _U(32)
-    return np.where(width == 0, _U(0), value)
+    return (value * _U(42949672960001)) >> _U(32)
 
 
 def clock_seconds(word: Words) -> Ints:

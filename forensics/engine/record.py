@@ -93,12 +93,13 @@ class LineReader:
         self.columns = {"decode-batch": Columns(), "prefill-batch": Columns(), "access": Columns({"status": 0}, 1)}
         self.parses: dict[str, LineParse] = {}
         self.capped = False
+        self._heads: dict[str, Head] = {}
         self._headers = headers()
         self._grammar = line_grammar()
 
     def read(self, masked: str) -> tuple[Part, ...]:
         """All parts of one raw line (one, unless writers were glued or `\\r` bars share the line)."""
-        head = self._headers.split(masked, self.slurm, self.forced)
+        head = self._head(masked)
         stop = len(masked)
         while stop and masked[stop - 1] == "\r":
             stop -= 1
@@ -113,6 +114,24 @@ class LineReader:
                 at += 1
             parts.append(self._part(masked, at, end, self._headers.plain(masked, at, False, self.forced)))
         return tuple(p for i, p in enumerate(parts) if i == 0 or p.kind != "blank")
+
+    def _head(self, masked: str) -> Head:
+        """Wrapper and header; plain bracket headers repeat so often that they are remembered by their text.
+
+        What follows the bracket can be part of the header (` WARNING file.py:12: `), so that only headers that end
+        with the bracket are remembered, and only for messages that do not start with an upper-case word."""
+        close = masked.find("] ", 0, 100) + 2
+        if close < 3 or masked[0] != "[" or self.forced is not None:
+            return self._headers.split(masked, self.slurm, self.forced)
+        key = masked[:close]
+        after = masked[close : close + 2]
+        plain = after[:1].isalpha() and not after.isupper()
+        found = self._heads.get(key) if plain else None
+        if found is None:
+            found = self._headers.split(masked, self.slurm, self.forced)
+            if plain and found.body_at == close and len(self._heads) < 4096:
+                self._heads[key] = found
+        return found
 
     def message_of(self, masked: str) -> str:
         """What one line adds to a message that was begun before it."""

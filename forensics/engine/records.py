@@ -9,7 +9,7 @@ from forensics.engine.record import _CLASSES, ROW, SHAPE_CAP, LineReader, Part, 
 from forensics.engine.table import GLUED, HEADED, STAMPED, TRUNCATED, WRAPPED
 
 (CLASS, SHAPE, FORM, DATE_AT, CLOCK_AT, FRACTION_AT, FRACTION_WIDTH, AXES, FLAGS, START, STOP, PARTS, PARTIAL, SLOTS,
- WRAPPER, AXIS0) = range(16)
+ WRAPPER, LENGTH, AXIS0) = range(17)
 MAX_AXES = 6
 WIDTH = AXIS0 + 2 * MAX_AXES
 LONG_LINE = 8192
@@ -36,15 +36,17 @@ class MaskTable(dict[bytes, int]):
         self._plan = np.zeros((0, WIDTH), np.int32)
         self._slot_rows: list[npt.NDArray[np.int32]] = []
         self._constants: list[npt.NDArray[np.float64]] = []
-        self._slot_table = np.zeros((0, 5, SLOT_COLUMNS), np.int32)
+        self._slot_table = np.zeros((0, SLOT_COLUMNS, 5), np.int32)
         self._constant_table = np.zeros((0, SLOT_COLUMNS))
 
     def __missing__(self, key: bytes) -> int:
         if len(key) <= LONG_LINE:
             index = self.add(key.decode("latin-1"))
             self[key] = index
-            return index
-        return self.add(key[:LONG_LINE].decode("latin-1"), cut=True)
+        else:
+            index = self.add(key[:LONG_LINE].decode("latin-1"), cut=True)
+        self._rows[index][LENGTH] = len(key)
+        return index
 
     def add(self, masked: str, cut: bool = False, joined: bool = False) -> int:
         """Read one masked line and append its records; `cut`: the line goes on beyond `masked`; `joined`: it is a
@@ -88,13 +90,13 @@ class MaskTable(dict[bytes, int]):
         return row
 
     def _slots(self, part: Part) -> int:
-        table = np.zeros((5, SLOT_COLUMNS), np.int32)
+        table = np.zeros((SLOT_COLUMNS, 5), np.int32)
         constants = np.full(SLOT_COLUMNS, np.nan)
         for slot in part.slots:
             if slot.constant is not None:
                 constants[slot.column] = slot.constant
                 continue
-            table[:, slot.column] = (slot.start, slot.end, SLOW if slot.slow else slot.width, slot.fraction, slot.negative)
+            table[slot.column] = (slot.start, slot.end, SLOW if slot.slow else slot.width, slot.fraction, slot.negative)
         self._slot_rows.append(table)
         self._constants.append(constants)
         return len(self._slot_rows) - 1
@@ -118,7 +120,7 @@ class MaskTable(dict[bytes, int]):
         return self._plan
 
     def slots(self) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.float64]]:
-        """Slot numbers (mask, field, column) and constants (mask, column) of the hot masks."""
+        """Slot numbers (mask, column, field) and constants (mask, column) of the hot masks."""
         have = len(self._slot_table)
         if have < len(self._slot_rows):
             self._slot_table = np.concatenate([self._slot_table, np.stack(self._slot_rows[have:])])
