@@ -34,6 +34,7 @@ def replay(
         str, typer.Option(help="The server's Python, for a command rebuilt from server_args.")
     ] = "python3",
     host: Annotated[str, typer.Option(help="local or ssh://user@host.")] = "local",
+    ssh_config: Annotated[Path | None, typer.Option(help="OpenSSH configuration instead of your own.")] = None,
     yes: Annotated[bool, typer.Option("--yes", help="Run without asking.")] = False,
     control: Annotated[
         bool, typer.Option("--control", help="First run the unchanged command: proves the fix.")
@@ -71,7 +72,7 @@ def replay(
     from forensics.replay.command import Request, run_cleanup, run_replay
 
     if cleanup:
-        return run_cleanup(runs, host)
+        return run_cleanup(Request(runs=runs, host=host, ssh_config=ssh_config))
     if not logs and launch is None and launch_file is None:
         raise UsageError("no log and no launch command", hint="forensics replay server.log, or --launch '…' --fix '…'")
     return run_replay(
@@ -83,6 +84,7 @@ def replay(
             launch_file=launch_file,
             python=python,
             host=host,
+            ssh_config=ssh_config,
             yes=yes,
             control=control,
             ladder=ladder,

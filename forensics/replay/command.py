@@ -40,6 +40,7 @@ class Request:
     launch_file: Path | None = None
     python: str = "python3"
     host: str = "local"
+    ssh_config: Path | None = None
     yes: bool = False
     control: bool = False
     ladder: bool = False
@@ -80,12 +81,17 @@ def run_replay(request: Request) -> int:
     return _run(request, screen, report, launch, plans, load)
 
 
-def run_cleanup(runs: Path, host: str) -> int:
-    """End what earlier replays left running on `host`. 0 when nothing is left, else 1."""
+def _ssh(request: Request) -> tuple[str, ...]:
+    return ("-F", str(request.ssh_config)) if request.ssh_config else ()
+
+
+def run_cleanup(request: Request) -> int:
+    """End what earlier replays left running on the host. 0 when nothing is left, else 1."""
+    runs = request.runs
     found = unfinished(runs)
     left = []
     if found:
-        with Host(Address.parse(host)) as where:
+        with Host(Address.parse(request.host), _ssh(request)) as where:
             for folder in found:
                 gone = clean_up(where, folder)
                 left += gone
@@ -163,7 +169,7 @@ def _run(
 ) -> int:
     folder = RunFolder.open(request.resume) if request.resume else RunFolder.create(request.runs)
     until = time.monotonic() + _duration(request.budget)
-    with Host(Address.parse(request.host)) as host:
+    with Host(Address.parse(request.host), _ssh(request)) as host:
         if request.resume is None:
             folder.write({"state": "idle", "host": request.host, "plan": [str(c) for c in plans[0].changes]})
         facts = ask_facts(host, plans[0].base)

@@ -1,0 +1,164 @@
+"""Replay against real sglang servers on CPU: a launch that really dies of NaN because of one option, and its fix."""
+
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from conftest import servers
+
+pytestmark = pytest.mark.server
+FORENSICS = [sys.executable, "-m", "forensics"]
+
+
+def replay(cwd: Path, *args: str, timeout: float = 400) -> subprocess.CompletedProcess:
+    command = [
+        *FORENSICS,
+        "replay",
+        *args,
+        "--runs",
+        "runs",
+        "--db",
+        "history.db",
+        "--requests",
+        "12",
+        "--tokens",
+        "24",
+    ]
+    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=timeout)
+
+
+def verdict(done: subprocess.CompletedProcess) -> str:
+    found = re.search(r"^Verdict: (\S+)", done.stdout, re.M)
+    assert found, done.stdout + done.stderr
+    return found.group(1)
+
+
+@pytest.fixture(scope="module")
+def crashed(tmp_path_factory, server_home):
+    """The log of a real float16 crash, made by the first replay of this module, and the run folder it came from."""
+    return {}
+
+
+def test_a_real_nan_crash_is_diagnosed_and_its_fix_is_proved(tmp_path, launch, crashed):
+    command = launch("--dtype float16")
+    done = replay(tmp_path, "--launch", command, "--fix", "set --dtype=bfloat16", "--control", "--yes")
+    assert verdict(done) == "fixed", done.stdout + done.stderr
+    assert done.returncode == 0
+    (run,) = (tmp_path / "runs").iterdir()
+    journal = json.loads((run / "run.json").read_text())
+    assert journal["verdict"] == "fixed" and journal["state"] == "idle"
+    crashed["log"] = (run / "control.log").read_text()
+    report = json.loads((run / "control.report.json").read_text())
+    launch_info = report["launches"][-1]
+    assert launch_info["hypotheses"][0]["finding"] == "fp16-overflow"
+    assert launch_info["first_failure"]["stage"] in ("warmup", "prefill", "decode")
+    fixed = json.loads((run / "fixed.report.json").read_text())
+    assert fixed["launches"][-1]["first_failure"] is None
+    assert servers() == []
+    history = subprocess.run(
+        [*FORENSICS, "history", "--db", "history.db"], cwd=tmp_path, capture_output=True, text=True
+    )
+    assert "fixed" in history.stdout and "--dtype=bfloat16" in history.stdout
+
+
+def test_the_diagnosis_alone_leads_to_the_fix_and_a_wrong_one_comes_first_on_the_ladder(tmp_path, launch, crashed):
+    log = tmp_path / "server.log"
+    log.write_text(crashed["log"])
+    wrong = tmp_path / "kb" / "findings" / "too-many-running-requests.md"
+    wrong.parent.mkdir(parents=True)
+    wrong.write_text(
+        "---\nid: too-many-running-requests\ntitle: Too many requests run at once\ncategory: runtime\nstatus: suspected\n"
+        'versions: ""\ngrounds:\n  must: [nan-logits-check]\n  decisive: [nan-logits-check]\nexplains: [nan-logits-check]\n'
+        "fix:\n  - {kind: flag, op: set, name: --max-running-requests, value: '4', runnable: true}\n"
+        "log_evidence: real\n---\n# Too many requests run at once\n"
+    )
+    done = replay(
+        tmp_path, str(log), "--launch", launch("--dtype float16"), "--kb", "kb", "--ladder", "--budget", "10m", "--yes"
+    )
+    assert verdict(done) == "passes", done.stdout + done.stderr
+    assert "--max-running-requests=4: still-failing" in done.stdout
+    assert "dtype" in done.stdout.split("with:")[1]
+    assert servers() == []
+
+
+def test_a_wrong_fix_is_still_failing(tmp_path, launch, crashed):
+    log = tmp_path / "server.log"
+    log.write_text(crashed["log"])
+    done = replay(
+        tmp_path, str(log), "--launch", launch("--dtype float16"), "--fix", "set --max-running-requests=4", "--yes"
+    )
+    assert verdict(done) == "still-failing", done.stdout + done.stderr
+    assert done.returncode == 1
+
+
+def test_a_port_in_use_is_refused_before_anything_starts(tmp_path, launch, port):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", port))
+        taken.listen()
+        done = replay(tmp_path, "--launch", launch("--dtype float16"), "--fix", "set --dtype=bfloat16", "--yes")
+    assert done.returncode == 2
+    assert f"port: {port} on 127.0.0.1 is taken" in done.stderr
+    assert not list(tmp_path.glob("runs/*/*.log"))
+
+
+def test_a_flag_that_this_version_does_not_have_is_refused(tmp_path, launch):
+    done = replay(
+        tmp_path, "--launch", launch(), "--fix", "set --dtype=float17", "--fix", "set --no-such-flag", "--yes"
+    )
+    assert done.returncode == 2
+    assert "does not take 'float17'" in done.stderr and "has no --no-such-flag" in done.stderr
+
+
+def test_a_scheduler_killed_from_outside_is_a_different_failure(tmp_path, launch, crashed):
+    log = tmp_path / "server.log"
+    log.write_text(crashed["log"])
+    command = [
+        *FORENSICS,
+        "replay",
+        str(log),
+        "--launch",
+        launch("--dtype float16"),
+        "--fix",
+        "set --dtype=bfloat16",
+        "--yes",
+    ]
+    command += ["--runs", "runs", "--db", "history.db", "--requests", "400", "--tokens", "400"]
+    with subprocess.Popen(
+        command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    ) as process:
+        wait_for(lambda: any("POST /v1/completions" in p.read_text() for p in tmp_path.glob("runs/*/fixed.log")))
+        pids = subprocess.run(["pgrep", "-f", "sglang::scheduler"], capture_output=True, text=True).stdout.split()
+        assert pids
+        for pid in pids:
+            os.kill(int(pid), signal.SIGKILL)
+        out = process.communicate(timeout=200)[0]
+    assert re.search(r"^Verdict: different-failure", out, re.M), out
+    assert servers() == []
+
+
+def test_nothing_is_left_after_kill_9_of_replay_itself(tmp_path, launch):
+    command = [*FORENSICS, "replay", "--launch", launch(), "--fix", "set --dtype=bfloat16", "--yes", "--runs", "runs"]
+    process = subprocess.Popen([*command, "--db", "history.db"], cwd=tmp_path, stdout=subprocess.DEVNULL)
+    wait_for(lambda: any("server_args" in p.read_text() for p in tmp_path.glob("runs/*/fixed.log")))
+    assert servers()
+    process.kill()
+    process.wait()
+    done = subprocess.run(
+        [*FORENSICS, "replay", "--cleanup", "--runs", "runs"], cwd=tmp_path, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert servers() == []
+
+
+def wait_for(condition, seconds: float = 240) -> None:
+    until = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < until, "it never happened"
+        time.sleep(0.2)
