@@ -23,7 +23,7 @@ _OBSERVING = re.compile(r"\b(?:silence|series|tried|first failure has|stage|ende
 class Ground:
     """One condition asked of one launch. `value` is what the condition came to (None: the log cannot tell); `side`
     says what that means for the finding. `observed`: the condition rests on something that the log shows happening
-    (a signal, a silence, a series), not on settings alone."""
+    (a signal, a silence, a series), not on settings alone. `signals`: those that it names and that were seen."""
 
     side: str
     strength: str
@@ -33,6 +33,7 @@ class Ground:
     settle: str = ""
     where: tuple[Span, ...] = ()
     observed: bool = False
+    signals: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +87,7 @@ def ledger(finding: Finding, case: Case) -> Ledger:
 def ask(condition: Condition, strength: str, case: Case) -> Ground:
     """One condition on one launch."""
     outcome = evaluate(condition, case)
+    named = signals_in([condition], case.rules)
     return Ground(
         side=_side(strength, outcome.value),
         strength=strength,
@@ -95,6 +97,7 @@ def ask(condition: Condition, strength: str, case: Case) -> Ground:
         settle=outcome.settle,
         where=spans(outcome, case),
         observed=bool(signals_in([condition], case.rules, negated=True)) or bool(_OBSERVING.search(condition.text)),
+        signals=tuple(n for n in named if n in case.signals),
     )
 
 

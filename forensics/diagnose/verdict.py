@@ -9,6 +9,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
@@ -20,6 +21,7 @@ ESTABLISHED: Final = "established"
 LIKELY: Final = "likely"
 POSSIBLE: Final = "possible"
 RULED_OUT: Final = "ruled-out"
+_OTHER_SIGN = re.compile(r"\b(?:silence|series|tried|before|on (?:every|one|some) rank|count)\b")
 ORDER = {ESTABLISHED: 0, LIKELY: 1, POSSIBLE: 2, RULED_OUT: 3}
 
 
@@ -76,9 +78,19 @@ def _alone(found: Candidate, evidence: Evidence, covered: bool) -> tuple[str, st
         return _decided(found, evidence)
     if not found.count("strong"):
         return POSSIBLE, "no strong ground beside what it requires"
+    if not any(tells(g, found) for g in found.ledger.held("strong")):
+        return POSSIBLE, "only settings speak for it beside the failure itself, which other causes share"
     if found.applies is None:
         return POSSIBLE, "the log does not state whether this launch is of the kind that can have it"
     return LIKELY, "all that it requires held, with a strong ground beside it"
+
+
+def tells(ground: Ground, found: Candidate) -> bool:
+    """Whether a strong ground rests on a sign in the log besides the failure's own signals: what every rival explains
+    as well, joined with a setting, does not tell them apart."""
+    captured = any(f"{name}." in ground.condition for name in ground.signals)
+    others = any(name not in found.signals for name in ground.signals)
+    return captured or others or bool(_OTHER_SIGN.search(ground.condition))
 
 
 def _cap(found: Candidate, covered: bool) -> str:
