@@ -147,18 +147,26 @@ def _value(node: Tree[Token] | Token) -> Value:
             return _repr(node)
 
 
-def _repr(node: Tree[Token]) -> str:
+def _repr(node: Tree[Token] | Token) -> str:
     """The source-like text of a nested object, so that it can be searched and compared."""
-    if node.data == "member":
-        return ": ".join(repr(_value(c)) for c in node.children)
-    if node.data == "argument":
-        parts = [str(c) if isinstance(c, Token) else repr(_value(c)) for c in node.children]
-        return "=".join(parts)
-    inner = [_repr(c) for c in node.children if isinstance(c, Tree)]
-    if node.data == "mapping":
-        return "{" + ", ".join(inner) + "}"
-    name = next((str(c) for c in node.children if isinstance(c, Token)), "")
-    return f"{name}({', '.join(inner)})"
+    if isinstance(node, Token):
+        return str(node)
+    inner = [_repr(c) for c in node.children]
+    match node.data:
+        case "member":
+            return ": ".join(inner)
+        case "argument":
+            return "=".join(inner)
+        case "mapping":
+            return "{" + ", ".join(inner) + "}"
+        case "items":
+            return "[" + ", ".join(inner) + "]"
+        case "call":
+            return f"{inner[0]}({', '.join(inner[1:])})"
+        case "true" | "false" | "none":
+            return str(node.data).capitalize()
+        case _:
+            return "".join(inner)
 
 
 def _text(source: str) -> str:

@@ -14,6 +14,8 @@ from functools import cache, cached_property
 from importlib import resources
 from typing import Any
 
+from forensics.schema.facts import VersionInterval
+from forensics.schema.finding import FixStep
 from forensics.timeline.version_order import Key, version_key
 
 
@@ -209,6 +211,13 @@ def _key(version: str) -> Key:
     if key is None:
         raise ValueError(f"not a release name: {version!r}")
     return key
+
+
+def check_fix(step: FixStep, interval: VersionInterval) -> tuple[FixStep, ...]:
+    """The step as the releases of the interval understand it: see `catalog_fix.check_fix`."""
+    from forensics.timeline.catalog_fix import check_fix as check
+
+    return check(step, interval)
 
 
 @cache

@@ -5,13 +5,28 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 
-from forensics.grammar.command import Assignment, Command, Flag, read_command, read_exports, split_words
+from forensics.grammar.command import (
+    ASSIGNMENT,
+    SKIPPED,
+    Assignment,
+    Command,
+    Flag,
+    read_command,
+    read_exports,
+    split_words,
+)
 from forensics.grammar.server_args import read_server_args
 from forensics.schema.facts import Value
 from forensics.timeline.catalog import catalog
 from forensics.timeline.facts_sheet import Sheet
 
 MAX_CONTINUED = 60
+WRAPPERS = frozenset({
+    "nohup", "exec", "time", "timeout", "sudo", "env", "docker", "podman", "nerdctl", "apptainer", "singularity", "kubectl",
+    "srun", "mpirun", "torchrun", "numactl", "taskset", "bash", "sh", "nsys", "ncu", "stdbuf", "setsid", "export", "cd",
+    "conda", "uv", "source", "ulimit", "nice", "xvfb-run", "compute-sanitizer", "cuda-gdb", "py-spy", "rocprof", "set",
+})  # fmt: skip
+"""Programs and shell words that may stand before the server on a command line."""
 _COMMAND_KINDS = ("command", "shell", "text", "message")
 
 
@@ -47,7 +62,7 @@ def add_command(sheet: Sheet) -> None:
         exports = read_exports(text) if "=" in text else ()
         command = read_command(text, catalog()) if "sglang" in text or "launch_" in text else None
         _environment(sheet, row, text, exports)
-        if command is None:
+        if command is None or not _typed(command):
             continue
         _environment(sheet, row, text, command.env, command)
         if "launch.command" in sheet.facts or command.module.rpartition(".")[2].startswith("bench"):
@@ -80,6 +95,16 @@ def _telling(kind: str, text: str) -> bool:
         return True
     head = text.lstrip("+$# ")
     return head.startswith(("export ", "declare -x ")) or (text.startswith("+") and "=" in text)
+
+
+def _typed(command: Command) -> bool:
+    """Whether a shell ran the line: prose that names a command starts with other words."""
+    first = next((w for w in command.words if w.value not in SKIPPED), None)
+    if first is None or any(f.startswith("<") and f.endswith(">") for f in (w.value for w in command.words)):
+        return False
+    if first is command.words[command.program] or ASSIGNMENT.match(first.value):
+        return True
+    return first.value.rpartition("/")[2] in WRAPPERS
 
 
 def _environment(

@@ -80,3 +80,11 @@ def shared_family(limit: int) -> str:
     """The family of all GPUs with this shared memory limit; empty where several families have it."""
     families = {family_of(sm) for sm in SMEM_SM.get(limit, ())}
     return families.pop() if len(families) == 1 else ""
+
+
+def memory_family(gib: float) -> str:
+    """Family of the only GPUs with this usable memory (GiB, as an allocator reports it); empty where several have it."""
+    for low, high, family in ((138.0, 142.0, "hopper"), (176.0, 186.0, "blackwell"), (262.0, 290.0, "blackwell")):
+        if low <= gib <= high:
+            return family
+    return ""

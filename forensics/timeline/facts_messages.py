@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from forensics.schema.facts import Value
-from forensics.timeline.facts_gpu import family_of, known_gpu, shared_family
+from forensics.timeline.facts_gpu import family_of, known_gpu, memory_family, shared_family
 from forensics.timeline.facts_sheet import Sheet
 
 
@@ -162,6 +162,9 @@ def _derive_gpu(sheet: Sheet) -> None:
     limit = sheet.value("gpu.smem_per_block")
     if isinstance(limit, int) and shared_family(limit):
         sheet.put("gpu.family", shared_family(limit), sheet.where("gpu.smem_per_block"), f"inferred: limit {limit}")
+    memory = sheet.value("gpu.memory_gb")
+    if isinstance(memory, float) and memory_family(memory):
+        sheet.put("gpu.family", memory_family(memory), sheet.where("gpu.memory_gb"), f"inferred: {memory} GiB of memory")
     _family_words(sheet)
     if sheet.value("launch.device") == "cpu" or sheet.value("args.device") == "cpu":
         for fact in ("gpu.name", "gpu.sm", "gpu.capability"):

@@ -117,3 +117,27 @@ def _newer(old: FieldBound | None, new: FieldBound) -> FieldBound:
 
 def _older(old: FieldBound | None, new: FieldBound) -> FieldBound:
     return new if old is None or older(new.release, old.release) else old
+
+
+def option_bounds(options: Iterable[str]) -> tuple[FieldBound | None, FieldBound | None]:
+    """The same for the complete list of command-line options that argparse prints: here a present option gives an upper
+    bound as well."""
+    known, seen = catalog(), set(options)
+    low: FieldBound | None = None
+    high: FieldBound | None = None
+    for name, entry in known.flags.items():
+        if "gaps" in entry or entry["first"] is None:
+            continue
+        life = known.lifetime(entry["first"], entry["last"])
+        if name in seen:
+            low = _newer(low, FieldBound(life.low, name, True)) if life.low else low
+            high = _older(high, FieldBound(life.high, name, True)) if life.high else high
+        elif life.low and not life.high and not _abbreviated(name, seen):
+            high = _older(high, FieldBound(known.before(entry["first"]) or entry["first"], name, False))
+    return low, high
+
+
+def _abbreviated(name: str, seen: set[str]) -> bool:
+    """Second spellings are not always in the option list: argparse shows the first one only."""
+    entry = catalog().flags[name]
+    return "alias_of" in entry or "aliases" in entry and not seen.isdisjoint(entry["aliases"])
