@@ -22,7 +22,7 @@ MAX_COMBINATIONS = 4096
 
 def compare(node: Compare, case: Case) -> Outcome:
     """A comparison: over the version interval, over facts, or over the captures of one match."""
-    if _is_version(node.left) and isinstance(node.right, (Text,)) or _is_version(node.left) and _constant(node.right):
+    if _is_version(node.left) and _constant(node.right):
         return _version(node.op, _written(node.right), case)
     unknown = _unknown_fact((*facts_in(node.left), *facts_in(node.right)), case)
     if unknown is not None:
@@ -76,7 +76,7 @@ def _held(node: Compare, captures: dict[str, Value], case: Case) -> tuple[bool |
     if value is None and left is None:
         value = node.op == "!="
     shown = f"{name or 'the value'} is {spelled(left)}"
-    return value, shown if isinstance(node.right, Text) else f"{shown}, compared with {spelled(right)}"
+    return value, shown if _constant(node.right) and name else f"{shown}, compared with {spelled(right)}"
 
 
 def _written_or(term: Term, value: Value) -> Value:

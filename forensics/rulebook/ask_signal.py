@@ -9,7 +9,9 @@ from forensics.rulebook.coverage import coverage, covers, same_rank
 from forensics.rulebook.outcome import Outcome, kleene_and, kleene_or, some_of
 from forensics.schema.rank import Rank
 from forensics.schema.signal import Match
+from forensics.schema.span import Span
 
+Spans = tuple[Span, ...]
 _HUGE = 1 << 62
 
 
@@ -35,7 +37,7 @@ def not_seen(case: Case, signal: str, rank: Rank | None = None) -> Outcome:
     cover = coverage(case, signal, rank)
     if cover.covered:
         return Outcome(False, (), f"{signal} was not seen" + (f" on {rank}" if rank else ""))
-    return Outcome(None, (), cover.why, cover.settle)
+    return Outcome(None, (), cover.why, cover.settle, lapsed=cover.lapsed)
 
 
 def failing_rank(case: Case) -> Rank | None:
@@ -101,7 +103,7 @@ def _on_that_rank(signal: str, on: Quantifier, case: Case) -> Outcome:
     return not_seen(case, signal, rank)
 
 
-def _on_one(signal: str, ranks: tuple[Rank, ...], spans: tuple, case: Case) -> Outcome:  # type: ignore[type-arg]
+def _on_one(signal: str, ranks: tuple[Rank, ...], spans: Spans, case: Case) -> Outcome:
     if len(ranks) == 1:
         return Outcome(True, spans, f"{signal} was seen on {ranks[0]} only")
     if len(ranks) > 1:
@@ -113,7 +115,7 @@ def _on_one(signal: str, ranks: tuple[Rank, ...], spans: tuple, case: Case) -> O
     return not_seen(case, signal)
 
 
-def _on_every(signal: str, ranks: tuple[Rank, ...], spans: tuple, case: Case) -> Outcome:  # type: ignore[type-arg]
+def _on_every(signal: str, ranks: tuple[Rank, ...], spans: Spans, case: Case) -> Outcome:
     expected = case.launch.expected or case.launch.seen
     if not spans:
         return not_seen(case, signal)

@@ -16,11 +16,13 @@ _QUIET_ROLES = frozenset({"warning", "progress", "info", "advice"})
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """`covered` False: the signal may have been there all the same; then `why` and `settle` say more."""
+    """`covered` False: the signal may have been there all the same; then `why` and `settle` say more. `lapsed`: this
+    release does not print its message."""
 
     covered: bool
     why: str = ""
     settle: str = ""
+    lapsed: bool = False
 
 
 def coverage(case: Case, signal: str, rank: Rank | None = None) -> Coverage:
@@ -31,11 +33,11 @@ def coverage(case: Case, signal: str, rank: Rank | None = None) -> Coverage:
     lifetime = lifetime_range(rule.first, rule.last)
     if lifetime and overlap(case.launch.version, lifetime) == "outside":
         why = f"the sglang release of this launch does not print {signal} (printed by {lifetime})"
-        return Coverage(False, why, "another release, or another sign of the same fault")
+        return Coverage(False, why, "another release, or another sign of the same fault", True)
     if case.launch.truncated_head and _may_be_early(rule):
         why = f"the head of the log is cut, so {signal} may stand before it"
         return Coverage(False, why, "give the log from the launch on, without --tail or rotation")
-    if rule.role == "progress" and case.launch.ended in ("log-ends", "running"):
+    if rule.role == "progress" and case.launch.ended in ("log-ends", "running") and case.launch.reached != "serving":
         return Coverage(False, f"the log ends before {signal} could be expected", "give the rest of the log")
     if rank is not None and rule.scope == "rank" and not covers(case, rank):
         return Coverage(False, f"the log shows nothing of rank {rank}", f"give the log of the node that runs rank {rank}")

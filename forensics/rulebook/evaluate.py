@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from forensics.grammar.condition_text import format_condition
@@ -75,22 +76,22 @@ def _node(node: Node, case: Case) -> Outcome:
         return _joined(node, case)
     found = _ASK[type(node)](node, case)
     text = format_condition(node)
-    return Outcome(found.value, found.witnesses, found.why, found.settle, found.parts, text)
+    return replace(found, text=text)
 
 
 def _negated(node: Not, case: Case) -> Outcome:
     part = _node(node.part, case)
-    return Outcome(
-        kleene_not(part.value), part.witnesses, part.why, part.settle, (part,), format_condition(node)
-    )
+    text = format_condition(node)
+    return Outcome(kleene_not(part.value), part.witnesses, part.why, part.settle, (part,), text, part.lapsed)
 
 
 def _joined(node: And | Or, case: Case) -> Outcome:
     """All parts are asked, so that each can be explained; those that decided give reason and places."""
     parts = tuple(_node(p, case) for p in node.parts)
+    told_parts = _without_lapsed(node, parts) if isinstance(node, Or) else parts
     join = kleene_and if isinstance(node, And) else kleene_or
-    value = join(p.value for p in parts)
-    told = [p for p in parts if p.value is value]
+    value = join(p.value for p in told_parts)
+    told = [p for p in told_parts if p.value is value]
     # In a true `or` or a false `and`, one part decides; else all parts of that value do.
     if value is not None and value is isinstance(node, Or):
         told = told[:1]
@@ -98,3 +99,10 @@ def _joined(node: And | Or, case: Case) -> Outcome:
     why = "; ".join(dict.fromkeys(p.why for p in told if p.why))
     settle = "; ".join(dict.fromkeys(p.settle for p in told if p.settle)) if value is None else ""
     return Outcome(value, witnesses, why, settle, parts, format_condition(node))
+
+
+def _without_lapsed(node: Or, parts: tuple[Outcome, ...]) -> tuple[Outcome, ...]:
+    """Wordings that this release does not print leave the question to the alternatives that it does print."""
+    lapsed = [isinstance(n, Seen) and p.lapsed for n, p in zip(node.parts, parts, strict=True)]
+    alive = any(isinstance(n, Seen) and not p.lapsed for n, p in zip(node.parts, parts, strict=True))
+    return tuple(p for p, gone in zip(parts, lapsed, strict=True) if not gone) if alive else parts

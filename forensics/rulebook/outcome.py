@@ -14,7 +14,8 @@ MAX_WITNESSES = 8
 class Outcome:
     """`value`: True, False or None (the log cannot tell). `witnesses` are the places it rests on, `why` says it in
     words, `settle` names the command or datum that would decide an unknown. `parts` explain a compound; `text` is
-    the part of the condition that this outcome is about, in canonical form."""
+    the part of the condition that this outcome is about, in canonical form. `lapsed`: unknown only because this release
+    does not print the message."""
 
     value: bool | None
     witnesses: tuple[Span, ...] = ()
@@ -22,6 +23,7 @@ class Outcome:
     settle: str = ""
     parts: tuple[Outcome, ...] = ()
     text: str = ""
+    lapsed: bool = False
 
 
 def kleene_not(value: bool | None) -> bool | None:

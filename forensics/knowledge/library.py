@@ -1,0 +1,56 @@
+"""What lint and the kb tools look things up in: all knowledge, compiled rules, the catalog, the samples."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from forensics.knowledge.roots import builtin_root
+from forensics.knowledge.store import Knowledge
+from forensics.rulebook.program import Program, program_of
+from forensics.schema.finding import Finding
+from forensics.schema.signal import Rule
+from forensics.timeline.catalog import Catalog, catalog
+
+
+@dataclass
+class Library:
+    """`knowledge` as analyses use it. `samples` is the folder with cases/ and healthy/, None where there is none."""
+
+    knowledge: Knowledge
+    samples: Path | None = None
+
+    @cached_property
+    def rules(self) -> Mapping[str, Rule]:
+        return self.knowledge.rules
+
+    @cached_property
+    def findings(self) -> dict[str, Finding]:
+        return {f.id: f for f in self.knowledge.findings}
+
+    @cached_property
+    def program(self) -> Program:
+        return program_of(self.knowledge.rules)
+
+    @property
+    def catalog(self) -> Catalog:
+        return catalog()
+
+    def sample(self, case: str) -> Path | None:
+        """The log of a case: `<id>` or `saga/<file>`, also without the id's first part (`a-`, `run-`)."""
+        if self.samples is None or ".." in case:
+            return None
+        cases = self.samples / "cases"
+        for path in (cases / case / "log.txt", cases / case, self.samples / "healthy" / case / "log.txt"):
+            if path.is_file():
+                return path
+        return None
+
+
+def library(knowledge: Knowledge, samples: Path | None = None) -> Library:
+    """A library over this knowledge; the samples of a checkout are found by themselves."""
+    base = builtin_root().base
+    found = samples or (base / "samples" if base is not None else None)
+    return Library(knowledge, found if found is not None and found.is_dir() else None)

@@ -1,0 +1,59 @@
+"""Fact names that exist: the closed groups of docs/facts.md, and sglang's own arguments for `args.`."""
+
+from __future__ import annotations
+
+from forensics.rulebook.located import nearest
+from forensics.timeline.catalog import Catalog
+
+CLOSED: dict[str, frozenset[str]] = {
+    group: frozenset(names.split())
+    for group, names in {
+        "gpu": "name count memory_gb capability sm family smem_per_block",
+        "version": "sglang torch transformers cuda driver nccl triton flashinfer sgl_kernel python",
+        "weights": "dtype quantization gb shards",
+        "model": "path name architecture type",
+        "kv": "dtype tokens gb page_size",
+        "launch": "command ranks nodes device role",
+        "host": "topology memory_gb container",
+        "feature": (
+            "cuda_graph dp_attention speculative pd hicache deepep deepgemm dsa mla moe lora multimodal hybrid overlap"
+            " radix_cache multi_node"
+        ),
+    }.items()
+}
+
+
+def unknown_fact_hint(name: str, catalog: Catalog) -> str | None:
+    """None where the fact exists; else what to write instead (may be empty)."""
+    group, _, rest = name.partition(".")
+    if group == "env":
+        return None
+    if group == "args":
+        if rest in catalog.by_dest or rest in fields(catalog):
+            return None
+        near = nearest(rest, fields(catalog))
+        return f"did you mean `args.{near}`?" if near else "`args.` holds the fields of server_args by their own names"
+    if rest in CLOSED[group]:
+        return None
+    near = nearest(rest, CLOSED[group], 60.0)
+    known = ", ".join(f"{group}.{n}" for n in sorted(CLOSED[group]))
+    return f"did you mean `{group}.{near}`?" if near else f"known: {known}"
+
+
+def fields(catalog: Catalog) -> frozenset[str]:
+    """All server_args fields of all releases that were read."""
+    return frozenset(entry["dest"] for entry in catalog.flags.values() if entry.get("dest"))
+
+
+def alive(name: str, versions: tuple[str, ...], catalog: Catalog) -> bool:
+    """Whether a flag exists (or may exist) in at least one of the releases."""
+    life = catalog.flag_lifetime(name)
+    return life is not None and any(catalog.exists(life, v) is not False for v in versions)
+
+
+def lifetime_text(name: str, catalog: Catalog) -> str:
+    """From when to when a flag lived, in words."""
+    life = catalog.flag_lifetime(name)
+    if life is None:
+        return "in no release that was read"
+    return f"from {life.first} to {life.last}" if life.last else f"since {life.first}"
