@@ -42,6 +42,8 @@ from forensics.grammar.header import CLOCK, EPOCH_US, FULL
 
 Array = npt.NDArray[Any]
 _DATE_SHIFT = {FULL: 2}
+MAX_JOINED = 64 << 20
+"""Bytes of one message that a wrapper cut into lines; beyond, it is several messages."""
 _POWERS = 10.0 ** np.arange(20)
 _AXIS_BASE = (10_000, 1_000)
 """Numbers per axis that fit side by side in 63 bits: up to four axes, up to six."""
@@ -70,6 +72,13 @@ class Rows:
     rank: Array
     shape: Array
     flags: Array
+
+
+def empty_rows() -> Rows:
+    """No rows."""
+    ints = np.zeros(0, np.int64)
+    return Rows(ints, ints.astype(np.int32), ints.astype(np.int32), ints, ints.astype(float), ints.astype(np.int16), ints.astype(np.int32),
+                ints.astype(np.uint8))
 
 
 class ChunkScanner:
@@ -101,7 +110,9 @@ class ChunkScanner:
             lines.pop()
         if not final:
             held = self.held_back(lines)
-            if held and held < len(lines):
+            if held == len(lines) and len(text) < MAX_JOINED:
+                return 0, 0, empty_rows(), {}
+            if 0 < held < len(lines):
                 text = text[: -sum(len(line) + 1 for line in lines[-held:])]
                 lines = lines[:-held]
         count = len(lines)

@@ -95,7 +95,8 @@ def day_of(form: int, text: str, base_day: int = 0) -> int:
         elif form == MONTH_NAME:
             parts = (year, _MONTHS[text[:3]], int(text[4:6]))
         else:
-            clean = text.replace("-", "")
+            # c10 prints the month without a leading zero: `E504` is May 4.
+            clean = text.replace("-", "").strip().zfill(4)
             parts = (year, int(clean[:2]), int(clean[2:4]))
         return date(*parts).toordinal() - _EPOCH
     except (ValueError, KeyError):

@@ -28,9 +28,10 @@ class Probe:
 
 def probe(source: Source, forced: str | None = None) -> Probe:
     """Read up to PROBES windows of PROBE_BYTES, spread evenly over the input."""
-    numbered = lines = inner = outer = full = 0
+    numbered = lines = inner = outer = 0
+    full = [0, 0]
     base_day = 0
-    seconds: list[float] = []
+    times: tuple[list[float], list[float]] = ([], [])
     grammar = headers()
     for window in _windows(source):
         for raw in window:
@@ -41,18 +42,18 @@ def probe(source: Source, forced: str | None = None) -> Probe:
             head = grammar.split(masked, slurm=masked[:6].lstrip(" 0")[:1] == ":", forced=forced)
             inner += head.stamp is not None
             outer += head.outer_stamp is not None
-            stamp = head.stamp or head.outer_stamp
-            if stamp is None or stamp.form not in (FULL, CLOCK, MONTH_DAY):
-                continue
-            clock = text[stamp.clock_at : stamp.clock_at + 8]
-            day = day_of(FULL, text[stamp.date_at : stamp.date_at + 10]) if stamp.form == FULL else 0
-            full += stamp.form == FULL
-            base_day = base_day or day
-            seconds.append(day * 86400.0 + _clock(clock))
+            for which, stamp in enumerate((head.stamp, head.outer_stamp)):
+                if stamp is None or stamp.form not in (FULL, CLOCK, MONTH_DAY):
+                    continue
+                day = day_of(FULL, text[stamp.date_at : stamp.date_at + 10]) if stamp.form == FULL else 0
+                full[which] += stamp.form == FULL
+                base_day = base_day or day
+                times[which].append(day * 86400.0 + _clock(text[stamp.clock_at : stamp.clock_at + 8]))
+    seconds = max(times, key=len)
     falls = sum(b < a for a, b in zip(seconds, seconds[1:], strict=False))
     rises = sum(b > a for a, b in zip(seconds, seconds[1:], strict=False))
     newest_first = falls >= 3 and falls > 4 * rises and seconds[0] > seconds[-1]
-    return Probe(lines > 0 and numbered * 2 > lines, inner == 0 and outer > 0, base_day, newest_first, full == 0)
+    return Probe(lines > 0 and numbered * 2 > lines, inner == 0 and outer > 0, base_day, newest_first, full[0 if inner else 1] == 0)
 
 
 def _windows(source: Source) -> list[list[bytes]]:

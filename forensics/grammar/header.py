@@ -22,7 +22,7 @@ _STAMPS = re.compile(
     r"|(?P<month>(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec) [ \d]\d) (?P<t2>\d\d:\d\d:\d\d)(?:[.,](?P<f2>\d{1,9}))?"
     r"|(?P<long>\d{8}) (?P<t3>\d\d:\d\d:\d\d)(?:[.,](?P<f3>\d{1,9}))?"
     r"|(?P<md>\d\d-\d\d) (?P<t4>\d\d:\d\d:\d\d)(?:[.,](?P<f4>\d{1,9}))?"
-    r"|(?P<mmdd>\d{4}) (?P<t5>\d\d:\d\d:\d\d)(?:[.,](?P<f5>\d{1,9}))?"
+    r"|(?P<mmdd>(?<!\d)\d{3,4}) (?P<t5>\d\d:\d\d:\d\d)(?:[.,](?P<f5>\d{1,9}))?"
     r"|(?P<clock>)(?P<t6>\d\d:\d\d:\d\d)(?:[.,](?P<f6>\d{1,9}))?",
     re.ASCII,
 )
@@ -35,7 +35,7 @@ _LEVELS = {"DEBUG": "debug", "INFO": "info", "WARNING": "warning", "WARN": "warn
            "FATAL": "error"}
 # Headers that stay part of the message, because what follows them is read by them: c10 and glog lines, NCCL, Rust.
 _SELF_STAMPED = re.compile(
-    r"(?:\[rank\d+\]:)?\[?[IWEF](?=\d{4}(?:\d{4})? \d\d:\d\d:\d\d)|(?:\x1b\[[0-9;]*m)*(?=\d{4}-\d\d-\d\d[T ][\d:.]+Z?)|\[(?=\d{4}-\d\d-\d\d [\d:.,]+\] )",
+    r"(?:\[rank\d+\]:)?\[?[IWEF](?=(?:\d{3,4}|\d{8}) \d\d:\d\d:\d\d)|(?:\x1b\[[0-9;]*m)*(?=\d{4}-\d\d-\d\d[T ][\d:.]+Z?)|\[(?=\d{4}-\d\d-\d\d [\d:.,]+\] )",
     re.ASCII,
 )
 

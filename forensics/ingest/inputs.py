@@ -162,5 +162,5 @@ def looks_binary(head: bytes) -> bool:
     if head.startswith((b"\x7fELF", b"PK\x03\x04", b"%PDF", b"\x89PNG", b"BZh", b"\xfd7zXZ", b"SQLite format 3", b"ustar", b"PAR1")):
         return True
     body = head.lstrip(b"\x00")
-    odd = sum(body.count(bytes([b])) for b in range(32) if b not in (7, 8, 9, 10, 12, 13, 27))
-    return odd * 10 > len(body) or (not body and bool(head))
+    odd = sum(body.count(bytes([b])) for b in range(1, 32) if b not in (7, 8, 9, 10, 12, 13, 27))
+    return odd * 30 + body.count(0) * 2 > len(body) or (not body and bool(head))
