@@ -73,9 +73,9 @@ def assemble(parts: list[Scanned], probe: Probe) -> Assembled:
         _reverse(joined, series)
     names, counts = context_kinds(joined, names, counts, probe.reversed)
     kinds: dict[str, int] = {}
-    for (kind, _), number in zip(names, counts, strict=True):
+    for (name, _), number in zip(names, counts, strict=True):
         if number:
-            kinds[kind] = kinds.get(kind, 0) + number
+            kinds[name] = kinds.get(name, 0) + number
     joined = thin_repeats(joined, names)
     wrappers = sorted(set().union(*(p.wrappers for p in parts)))
     return Assembled(joined, series, names, counts, list(ranks), kinds, wrappers, lines, notes, probe.reversed)
@@ -93,13 +93,15 @@ def _notes(parts: list[Scanned]) -> list[str]:
         notes.append("more shapes than are told apart: later ones share one shape per kind")
     thinned = sum(p.thinned for p in parts)
     if thinned:
-        notes.append(f"batch series thinned: first, last, lowest and highest per rank and stretch kept, {thinned} lines counted only")
+        notes.append(
+            f"batch series thinned to first, last, lowest and highest per rank and stretch, {thinned} only counted"
+        )
     return notes
 
 
 def _midnights(rows: Rows, series: dict[int, Hot]) -> None:
     """Stamps without a date: a fall of more than half a day is midnight."""
-    everything = [rows, *series.values()]
+    everything: list[Rows | Hot] = [rows, *series.values()]
     line = np.concatenate([x.line for x in everything])
     time = np.concatenate([x.time for x in everything])
     order = np.argsort(line, kind="stable")
@@ -124,5 +126,11 @@ def _reverse(rows: Rows, series: dict[int, Hot]) -> None:
     rows.time = np.where(last >= 0, rows.time[last], np.nan)
     for kind, hot in series.items():
         back = np.arange(len(hot.line))[::-1]
-        series[kind] = replace(hot, offset=hot.offset[back], line=hot.line[back], time=hot.time[back], rank=hot.rank[back],
-                               columns={k: v[back] for k, v in hot.columns.items()})
+        series[kind] = replace(
+            hot,
+            offset=hot.offset[back],
+            line=hot.line[back],
+            time=hot.time[back],
+            rank=hot.rank[back],
+            columns={k: v[back] for k, v in hot.columns.items()},
+        )

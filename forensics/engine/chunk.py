@@ -77,8 +77,16 @@ class Rows:
 def empty_rows() -> Rows:
     """No rows."""
     ints = np.zeros(0, np.int64)
-    return Rows(ints, ints.astype(np.int32), ints.astype(np.int32), ints, ints.astype(float), ints.astype(np.int16), ints.astype(np.int32),
-                ints.astype(np.uint8))
+    return Rows(
+        ints,
+        ints.astype(np.int32),
+        ints.astype(np.int32),
+        ints,
+        ints.astype(float),
+        ints.astype(np.int16),
+        ints.astype(np.int32),
+        ints.astype(np.uint8),
+    )
 
 
 class ChunkScanner:
@@ -187,7 +195,9 @@ class ChunkScanner:
         if form == CLOCK:
             seconds += self.probe.base_day * 86400.0
         else:
-            seconds += days(words.load(at + plan[:, DATE_AT] + _DATE_SHIFT.get(form, 0)), form, self.probe.base_day) * 86400.0
+            seconds += (
+                days(words.load(at + plan[:, DATE_AT] + _DATE_SHIFT.get(form, 0)), form, self.probe.base_day) * 86400.0
+            )
         width = np.minimum(plan[:, FRACTION_WIDTH], 6).astype(np.int64)
         if width.any():
             digits = words.digits(at + plan[:, FRACTION_AT] + width, width)
@@ -235,9 +245,15 @@ class ChunkScanner:
         plan = where.plan[where.records[pick]]
         stop = np.where(plan[:, STOP] >= 0, plan[:, STOP], where.length[pick])
         return Rows(
-            offset=where.base + where.at[pick] + plan[:, START], length=(stop - plan[:, START]).astype(np.int32),
-            lead=plan[:, START].copy(), line=where.line[pick], time=where.time[pick], rank=where.rank[pick],
-            shape=plan[:, SHAPE].copy(), flags=plan[:, FLAGS].astype(np.uint8))
+            offset=where.base + where.at[pick] + plan[:, START],
+            length=(stop - plan[:, START]).astype(np.int32),
+            lead=plan[:, START].copy(),
+            line=where.line[pick],
+            time=where.time[pick],
+            rank=where.rank[pick],
+            shape=plan[:, SHAPE].copy(),
+            flags=plan[:, FLAGS].astype(np.uint8),
+        )
 
     def _hot(self, kind: int, words: Words8, text: bytes, where: _Units) -> Hot:
         pick = np.flatnonzero(where.plan[where.records, CLASS] == kind)
@@ -297,4 +313,3 @@ def _units(ids: Array, plan: Array, dropped: Array | None) -> tuple[Array, Array
     line_of = np.repeat(np.arange(len(ids)), parts)
     first = np.cumsum(parts) - parts
     return line_of, ids[line_of] + np.arange(len(line_of)) - first[line_of]
-

@@ -12,8 +12,17 @@ from forensics.engine.chunk import Rows
 from forensics.engine.table import HEADED
 
 Array = npt.NDArray[Any]
-_CARRIES = {"python-warning": 1, "argparse": 100_000, "compile": 40, "advice": 12, "cxx-frame": 0, "request-dump": 200, "env-report": 40,
-            "nvidia-smi": 4, "py-spy": 0}
+_CARRIES = {
+    "python-warning": 1,
+    "argparse": 100_000,
+    "compile": 40,
+    "advice": 12,
+    "cxx-frame": 0,
+    "request-dump": 200,
+    "env-report": 40,
+    "nvidia-smi": 4,
+    "py-spy": 0,
+}
 """Kinds that the lines below them belong to, and for how many lines at most."""
 _INDENTED = {"argparse", "python-warning", "request-dump"}
 """Of these, only indented lines belong."""
@@ -22,7 +31,9 @@ NCCL_KEPT = 32
 _PERCENT = re.compile(r"0+(?:\.0+)?%.*", re.DOTALL)
 
 
-def context_kinds(rows: Rows, shapes: list[tuple[str, str]], counts: list[int], backwards: bool) -> tuple[list[tuple[str, str]], list[int]]:
+def context_kinds(
+    rows: Rows, shapes: list[tuple[str, str]], counts: list[int], backwards: bool
+) -> tuple[list[tuple[str, str]], list[int]]:
     """Give plain-text lines the kind of the block that they continue; `rows.shape` is changed in place.
 
     A line belongs to the nearest line above that is no continuation, when all between are neighbours without a log
@@ -66,7 +77,9 @@ def thin_repeats(rows: Rows, shapes: list[tuple[str, str]]) -> Rows:
         return rows
     keep = np.ones(len(rows.line), bool)
     labels: dict[str, int] = {}
-    label = np.array([labels.setdefault(_PERCENT.sub("", text), len(labels)) if kind == "progress" else -1 for kind, text in shapes])
+    label = np.array(
+        [labels.setdefault(_PERCENT.sub("", text), len(labels)) if kind == "progress" else -1 for kind, text in shapes]
+    )
     mine = label[rows.shape]
     bar = mine >= 0
     same_before = np.concatenate([[False], bar[1:] & (mine[1:] == mine[:-1]) & (rows.rank[1:] == rows.rank[:-1])])
@@ -77,7 +90,9 @@ def thin_repeats(rows: Rows, shapes: list[tuple[str, str]]) -> Rows:
     if keep.all():
         return rows
     pick = np.flatnonzero(keep)
-    return Rows(*(getattr(rows, n)[pick] for n in ("offset", "length", "lead", "line", "time", "rank", "shape", "flags")))
+    return Rows(
+        *(getattr(rows, n)[pick] for n in ("offset", "length", "lead", "line", "time", "rank", "shape", "flags"))
+    )
 
 
 def _beyond_first(shape: Array, chosen: Array, kept: int) -> Array:

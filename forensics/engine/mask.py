@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from forensics.grammar.line import line_grammar
+
 DIGITS_TO_ZERO = bytes(48 if 48 <= b <= 57 else b for b in range(256))
 """`bytes.translate` table that masks digits and keeps every offset."""
 ANSI = re.compile(r"\x1b(?:\[[0-9;?]*[A-Za-z]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[()][0-9A-B])", re.ASCII)
@@ -12,7 +14,6 @@ _ZEROS = re.compile(r"0{2,}")
 _BAR = re.compile(r"\|[^|A-Za-z0\[\]]{2,}\|")
 _SPACES = re.compile(r"(?<=\S) {2,}")
 _HIGH = re.compile(r"[\x80-\xff]+")
-_OPAQUE = re.compile(r"(?:Receive|Finish|Received|Finished|Abort|Dump(?:ed)?|New generate request)[ \w]*: (?:obj|rid|req|out)\w*=|scheduler\.cur_batch\S{0,60}=|input_ids=|Receive OpenAI")
 SHAPE_LENGTH = 400
 """Characters of a message that tell shapes apart."""
 
@@ -43,7 +44,7 @@ def fold(masked: str) -> tuple[str, bool, bool]:
     Gives the shape, whether a hex word went in (then number runs are not one to one), and whether the text is opaque
     from its head on (request dumps: what users wrote is no shape)."""
     head = masked[:SHAPE_LENGTH]
-    opaque = _OPAQUE.match(head)
+    opaque = line_grammar().opaque.match(head)
     if opaque:
         return opaque[0], True, True
     folded, hexes = _HEX.subn(_folded_hex, head)

@@ -1,4 +1,4 @@
-"""The order of several inputs: rotated sets joined, nodes of one incident interleaved by time, launches one after another.
+"""The order of several inputs: rotated sets joined, nodes of one incident interleaved, launches one after another.
 
 The order does not depend on the order in which the inputs were named.
 """
@@ -125,7 +125,9 @@ def _estimate_skews(chains: list[list[Loaded]]) -> None:
 
 def _shared_event(chain: list[Loaded]) -> float | None:
     for item in chain:
-        wanted = [i for i, (kind, text) in enumerate(item.seen.shapes) if kind == "stage-mark" and text.startswith(_SHARED)]
+        wanted = [
+            i for i, (kind, text) in enumerate(item.seen.shapes) if kind == "stage-mark" and text.startswith(_SHARED)
+        ]
         rows = np.flatnonzero(np.isin(item.seen.rows.shape, wanted))
         times = item.seen.rows.time[rows]
         times = times[~np.isnan(times)]

@@ -16,7 +16,8 @@ PAD = 16
 """Bytes before and after a chunk's text, so that a load around any digit stays inside the buffer."""
 _U = np.uint64
 _EPOCH = date(1970, 1, 1).toordinal()
-_MONTHS = {name: i + 1 for i, name in enumerate("Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split())}
+_NAMES = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+_MONTHS = {name: i + 1 for i, name in enumerate(_NAMES)}
 
 
 class Words8:
@@ -33,7 +34,9 @@ class Words8:
         if not len(width):
             return np.zeros(0, np.uint64)
         most = int(width.max())
-        low = _decode(self.load(end - 8), width.astype(np.uint64) if most <= 8 else np.minimum(width, 8).astype(np.uint64))
+        low = _decode(
+            self.load(end - 8), width.astype(np.uint64) if most <= 8 else np.minimum(width, 8).astype(np.uint64)
+        )
         if most > 8:
             high = _decode(self.load(end - 16), np.clip(width - 8, 0, 8).astype(np.uint64))
             low = low + high * _U(100_000_000)
@@ -56,10 +59,15 @@ def clock_seconds(word: Words) -> Ints:
     """Seconds of the day from loads of `HH:MM:SS`."""
     v = word - _U(0x30303A30303A3030)
     byte = _U(255)
-    return (
-        (v & byte) * _U(36000) + ((v >> _U(8)) & byte) * _U(3600) + ((v >> _U(24)) & byte) * _U(600)
-        + ((v >> _U(32)) & byte) * _U(60) + ((v >> _U(48)) & byte) * _U(10) + (v >> _U(56))
+    seconds: Ints = (
+        (v & byte) * _U(36000)
+        + ((v >> _U(8)) & byte) * _U(3600)
+        + ((v >> _U(24)) & byte) * _U(600)
+        + ((v >> _U(32)) & byte) * _U(60)
+        + ((v >> _U(48)) & byte) * _U(10)
+        + (v >> _U(56))
     ).astype(np.int64)
+    return seconds
 
 
 DATE_BYTES = {FULL: (2, 8), MONTH_DAY: (0, 5), COMPACT: (0, 4), LONG_COMPACT: (0, 8), MONTH_NAME: (0, 6)}

@@ -1,8 +1,9 @@
-"""A look at a few places of an input before it is scanned, so that what is decided per file does not depend on chunks."""
+"""A look at a few places of an input before the scan: what is decided per file must not depend on chunks."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 from forensics.engine.mask import DIGITS_TO_ZERO
 from forensics.engine.numbers import day_of
@@ -50,10 +51,16 @@ def probe(source: Source, forced: str | None = None) -> Probe:
                 base_day = base_day or day
                 times[which].append(day * 86400.0 + _clock(text[stamp.clock_at : stamp.clock_at + 8]))
     seconds = max(times, key=len)
-    falls = sum(b < a for a, b in zip(seconds, seconds[1:], strict=False))
-    rises = sum(b > a for a, b in zip(seconds, seconds[1:], strict=False))
+    falls = sum(b < a for a, b in pairwise(seconds))
+    rises = sum(b > a for a, b in pairwise(seconds))
     newest_first = falls >= 3 and falls > 4 * rises and seconds[0] > seconds[-1]
-    return Probe(lines > 0 and numbered * 2 > lines, inner == 0 and outer > 0, base_day, newest_first, full[0 if inner else 1] == 0)
+    return Probe(
+        lines > 0 and numbered * 2 > lines,
+        inner == 0 and outer > 0,
+        base_day,
+        newest_first,
+        full[0 if inner else 1] == 0,
+    )
 
 
 def _windows(source: Source) -> list[list[bytes]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from forensics.engine.mask import fold, strip_ansi
 from forensics.grammar.header import Head, Stamp, headers
@@ -66,16 +67,39 @@ class Columns:
 
 
 _KNOWN = {
-    "#running-req": "running", "#queue-req": "queue", "token usage": "token_usage", "gen throughput (token/s)": "throughput",
-    "input throughput (token/s)": "input_throughput", "accept len": "accept_len", "accept rate": "accept_rate",
-    "#cached-token": "cached_tokens", "#new-token": "new_tokens", "#new-seq": "new_seqs", "cuda graph": "cuda_graph",
-    "cpu graph": "cuda_graph", "npu graph": "cuda_graph", "#token": "tokens", "#full token": "tokens",
-    "full token usage": "token_usage", "swa token usage": "swa_token_usage", "#swa token": "swa_tokens",
-    "mamba usage": "mamba_usage", "mamba num": "mamba_num", "cache hit rate": "cache_hit_rate",
-    "pre-allocated usage": "preallocated_usage", "#prealloc-req": "prealloc", "#transfer-req": "transfer",
-    "#retracted-req": "retracted", "#pending-token": "pending_tokens", "#unbootstrapped-req": "unbootstrapped",
-    "#bootstrap-req": "bootstrap", "#inflight-req": "inflight", "#transferring-req": "transferring", "time": "time_s",
-    "#token-usage": "token_usage", "#pending-req": "pending",
+    "#running-req": "running",
+    "#queue-req": "queue",
+    "token usage": "token_usage",
+    "gen throughput (token/s)": "throughput",
+    "input throughput (token/s)": "input_throughput",
+    "accept len": "accept_len",
+    "accept rate": "accept_rate",
+    "#cached-token": "cached_tokens",
+    "#new-token": "new_tokens",
+    "#new-seq": "new_seqs",
+    "cuda graph": "cuda_graph",
+    "cpu graph": "cuda_graph",
+    "npu graph": "cuda_graph",
+    "#token": "tokens",
+    "#full token": "tokens",
+    "full token usage": "token_usage",
+    "swa token usage": "swa_token_usage",
+    "#swa token": "swa_tokens",
+    "mamba usage": "mamba_usage",
+    "mamba num": "mamba_num",
+    "cache hit rate": "cache_hit_rate",
+    "pre-allocated usage": "preallocated_usage",
+    "#prealloc-req": "prealloc",
+    "#transfer-req": "transfer",
+    "#retracted-req": "retracted",
+    "#pending-token": "pending_tokens",
+    "#unbootstrapped-req": "unbootstrapped",
+    "#bootstrap-req": "bootstrap",
+    "#inflight-req": "inflight",
+    "#transferring-req": "transferring",
+    "time": "time_s",
+    "#token-usage": "token_usage",
+    "#pending-req": "pending",
 }
 
 
@@ -109,7 +133,7 @@ class LineReader:
         if len(cuts) == 1:
             return (self._part(masked, 0, stop, head),)
         parts = [self._part(masked, 0, cuts[0], head)]
-        for at, end in zip(cuts, cuts[1:], strict=False):
+        for at, end in pairwise(cuts):
             while masked[at] == "\r" and at < end - 1:
                 at += 1
             parts.append(self._part(masked, at, end, self._headers.plain(masked, at, False, self.forced)))
@@ -195,7 +219,9 @@ class LineReader:
         self.parses[shape] = parse
         return parse
 
-    def _slots(self, kind: str, body: str, places: list[int] | None, base: int, shape: str, hexed: bool, parse: LineParse) -> tuple[Slot, ...]:
+    def _slots(
+        self, kind: str, body: str, places: list[int] | None, base: int, shape: str, hexed: bool, parse: LineParse
+    ) -> tuple[Slot, ...]:
         fields, text = parse.fields, shape
         runs = list(_RUN.finditer(body))
         runs_in_shape = [m.start() for m in _RUN.finditer(shape)]
@@ -228,8 +254,11 @@ def _slot(column: int, place: FieldPlace, text: str, runs: list[re.Match[str]], 
     fraction = last.end() - last.start() if len(inside) == 2 else 0
     slow = not simple or width > 16 or fraction > 8
     negative = token.startswith("-")
-    return Slot(column, first.start() - negative, first.end(), width, fraction, negative, slow) if not slow else Slot(
-        column, first.start() - negative, last.end(), 0, 0, negative, True)
+    return (
+        Slot(column, first.start() - negative, first.end(), width, fraction, negative, slow)
+        if not slow
+        else Slot(column, first.start() - negative, last.end(), 0, 0, negative, True)
+    )
 
 
 def _moved(slot: Slot, places: list[int] | None, base: int) -> Slot:

@@ -8,8 +8,25 @@ import numpy.typing as npt
 from forensics.engine.record import _CLASSES, ROW, SHAPE_CAP, LineReader, Part, stamp_of
 from forensics.engine.table import GLUED, HEADED, STAMPED, TRUNCATED, WRAPPED
 
-(CLASS, SHAPE, FORM, DATE_AT, CLOCK_AT, FRACTION_AT, FRACTION_WIDTH, AXES, FLAGS, START, STOP, PARTS, PARTIAL, SLOTS,
- WRAPPER, LENGTH, AXIS0) = range(17)
+(
+    CLASS,
+    SHAPE,
+    FORM,
+    DATE_AT,
+    CLOCK_AT,
+    FRACTION_AT,
+    FRACTION_WIDTH,
+    AXES,
+    FLAGS,
+    START,
+    STOP,
+    PARTS,
+    PARTIAL,
+    SLOTS,
+    WRAPPER,
+    LENGTH,
+    AXIS0,
+) = range(17)
 MAX_AXES = 6
 WIDTH = AXIS0 + 2 * MAX_AXES
 LONG_LINE = 8192

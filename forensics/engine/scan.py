@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from forensics.engine.assemble import Assembled, AxisKey, assemble
-from forensics.engine.merge import Loaded, correction, corrected, interleave, order_inputs
+from forensics.engine.merge import Loaded, corrected, correction, interleave, order_inputs
 from forensics.engine.probe import probe
 from forensics.engine.record import DECODE, PREFILL
 from forensics.engine.table import HEADED, UNATTRIBUTED, EventTable, Series, Shape
@@ -64,10 +64,20 @@ def build_table(groups: list[list[Loaded]], options: Options) -> EventTable:
     for item in items:
         for kind, number in item.seen.kinds.items():
             counts[kind] = counts.get(kind, 0) + number
-    series = {name: _series(name, kind, items, which, rank_maps) for name, kind in (("decode", DECODE), ("prefill", PREFILL))}
+    series = {
+        name: _series(name, kind, items, which, rank_maps) for name, kind in (("decode", DECODE), ("prefill", PREFILL))
+    }
     return EventTable(
-        sources=tuple(item.source for item in items), infos=tuple(_info(item) for item in items), shape=shape, shapes=shapes,
-        ranks=ranks, series=series, counts=dict(sorted(counts.items())), unwrapper=GrammarUnwrapper(options.wrapper), **rows)
+        sources=tuple(item.source for item in items),
+        infos=tuple(_info(item) for item in items),
+        shape=shape,
+        shapes=shapes,
+        ranks=ranks,
+        series=series,
+        counts=dict(sorted(counts.items())),
+        unwrapper=GrammarUnwrapper(options.wrapper),
+        **rows,
+    )
 
 
 def _order(groups: list[list[Loaded]]) -> tuple[Array, Array]:
@@ -91,16 +101,21 @@ def _ranks(groups: list[list[Loaded]]) -> tuple[tuple[Rank, ...], list[Array]]:
             for key in item.seen.ranks:
                 holders.setdefault(key, set()).add(item.node)
         for item in group:
-            wanted.append([Rank(tuple(zip(*key, strict=True)), item.node if len(holders[key]) > 1 else None) for key in item.seen.ranks])
+            wanted.append(
+                [
+                    Rank(tuple(zip(*key, strict=True)), item.node if len(holders[key]) > 1 else None)
+                    for key in item.seen.ranks
+                ]
+            )
     ordered = sorted({rank for ranks in wanted for rank in ranks}, key=lambda r: (r.node or "", r.axes))
     number = {rank: i for i, rank in enumerate(ordered)}
     return tuple(ordered), [np.array([*(number[r] for r in ranks), -1], np.int16) for ranks in wanted]
 
 
-def _columns(items: list[Loaded], which: Array, local: Array, rank_maps: list[Array]) -> dict[str, Array]:
+def _columns(items: list[Loaded], which: Array, local: Array, rank_maps: list[Array]) -> dict[str, Any]:
     starts = np.cumsum([0, *(len(item.seen.rows.line) for item in items)])[:-1]
     pick = starts[which] + local
-    out: dict[str, Array] = {"source": which.astype(np.int16)}
+    out: dict[str, Any] = {"source": which.astype(np.int16)}
     for name in ("offset", "length", "lead", "line", "shape"):
         out[name] = np.concatenate([getattr(item.seen.rows, name) for item in items])[pick]
     out["time"] = np.concatenate([corrected(item) for item in items])[pick]
@@ -167,7 +182,15 @@ def _positions(number: int, item: Loaded, kind: int, which: Array) -> Array:
 def _info(item: Loaded) -> SourceInfo:
     seen, source = item.seen, item.source
     return SourceInfo(
-        path=source.name, bytes=source.size, lines=seen.lines, unparsed_lines=seen.kinds.get("text", 0),
-        unattributed_lines=int((((seen.rows.flags & HEADED) == 0) & (seen.rows.rank < 0)).sum()), compression=source.compression,
-        wrappers=seen.wrappers, node=item.node, clock_skew_s=item.skew, kinds=dict(sorted(seen.kinds.items())),
-        notes=[*source.notes, *seen.notes])
+        path=source.name,
+        bytes=source.size,
+        lines=seen.lines,
+        unparsed_lines=seen.kinds.get("text", 0),
+        unattributed_lines=int((((seen.rows.flags & HEADED) == 0) & (seen.rows.rank < 0)).sum()),
+        compression=source.compression,
+        wrappers=seen.wrappers,
+        node=item.node,
+        clock_skew_s=item.skew,
+        kinds=dict(sorted(seen.kinds.items())),
+        notes=[*source.notes, *seen.notes],
+    )

@@ -22,18 +22,29 @@ def concat(parts: list[Hot]) -> Hot:
     """Parts of one kind in order, with the union of their columns."""
     names = list(dict.fromkeys(name for part in parts for name in part.columns))
     columns = {
-        name: np.concatenate([p.columns.get(name, np.full(len(p.line), np.nan)) for p in parts]) if parts else np.zeros(0)
+        name: np.concatenate([p.columns.get(name, np.full(len(p.line), np.nan)) for p in parts])
+        if parts
+        else np.zeros(0)
         for name in names
     }
+
     def joined(field: str, kind: type) -> npt.NDArray[np.generic]:
         return np.concatenate([getattr(p, field) for p in parts]) if parts else np.zeros(0, kind)
 
-    return Hot(joined("offset", np.int64), joined("line", np.int64), joined("time", np.float64), joined("rank", np.int16), columns)
+    return Hot(
+        joined("offset", np.int64),
+        joined("line", np.int64),
+        joined("time", np.float64),
+        joined("rank", np.int16),
+        columns,
+    )
 
 
 def take(hot: Hot, pick: npt.NDArray[np.generic]) -> Hot:
     """The chosen batch lines."""
-    return Hot(hot.offset[pick], hot.line[pick], hot.time[pick], hot.rank[pick], {k: v[pick] for k, v in hot.columns.items()})
+    return Hot(
+        hot.offset[pick], hot.line[pick], hot.time[pick], hot.rank[pick], {k: v[pick] for k, v in hot.columns.items()}
+    )
 
 
 class Thinner:
@@ -90,8 +101,13 @@ class Thinner:
         self.kept.append(take(hot, np.flatnonzero(keep)))
 
 
-def _extremes(values: npt.NDArray[np.float64], start: npt.NDArray[np.int64], group: npt.NDArray[np.int64],
-              order: npt.NDArray[np.int64], keep: npt.NDArray[np.bool_]) -> None:
+def _extremes(
+    values: npt.NDArray[np.float64],
+    start: npt.NDArray[np.int64],
+    group: npt.NDArray[np.int64],
+    order: npt.NDArray[np.int64],
+    keep: npt.NDArray[np.bool_],
+) -> None:
     for pick, fill in ((np.minimum, np.inf), (np.maximum, -np.inf)):
         filled = np.where(np.isnan(values), fill, values)
         best = pick.reduceat(filled, start)

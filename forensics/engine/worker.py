@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
+from itertools import pairwise
 from multiprocessing import get_context
 
 import numpy as np
@@ -43,10 +44,12 @@ def scan_source(source: Source, probe: Probe, forced: str | None, chunk_bytes: i
     """All ranges of a source, in order."""
     count = processes or (1 if source.size < SPLIT_ABOVE else 2)
     cuts = cut_points(source, count, probe, forced)
-    ranges = list(zip(cuts, cuts[1:], strict=False))
+    ranges = list(pairwise(cuts))
     if len(ranges) == 1:
         return [scan_range(source, probe, forced, chunk_bytes, *ranges[0])]
-    with ProcessPoolExecutor(len(ranges) - 1, mp_context=get_context("fork"), initializer=_inherit, initargs=(source,)) as pool:
+    with ProcessPoolExecutor(
+        len(ranges) - 1, mp_context=get_context("fork"), initializer=_inherit, initargs=(source,)
+    ) as pool:
         later = [pool.submit(_scan_inherited, probe, forced, chunk_bytes, a, b) for a, b in ranges[1:]]
         first = scan_range(source, probe, forced, chunk_bytes, *ranges[0])
         return [first, *(task.result() for task in later)]
@@ -122,14 +125,33 @@ def scan_range(source: Source, probe: Probe, forced: str | None, chunk_bytes: in
             break
     counts = scanner.shape_counts[: len(table.shapes)].tolist()
     counts += [0] * (len(table.shapes) - len(counts))
-    wrappers = {WRAPPER_NAMES[name] for names, i in table.wrappers.items() if i < len(scanner.wrapper_counts) and scanner.wrapper_counts[i] for name in names}
+    wrappers = {
+        WRAPPER_NAMES[name]
+        for names, i in table.wrappers.items()
+        if i < len(scanner.wrapper_counts) and scanner.wrapper_counts[i]
+        for name in names
+    }
     hot_all = {kind: concat(t.finish()) for kind, t in thin.items()}
-    return Scanned(join_rows(kept), hot_all, list(table.shapes), counts, list(scanner.ranks), wrappers, line - 1, scanner.now,
-                   sum(t.dropped for t in thin.values()), reader.capped)
+    return Scanned(
+        join_rows(kept),
+        hot_all,
+        list(table.shapes),
+        counts,
+        list(scanner.ranks),
+        wrappers,
+        line - 1,
+        scanner.now,
+        sum(t.dropped for t in thin.values()),
+        reader.capped,
+    )
 
 
 def join_rows(parts: list[Rows]) -> Rows:
     """Rows of consecutive chunks as one."""
     kinds = (np.int64, np.int32, np.int32, np.int64, np.float64, np.int16, np.int32, np.uint8)
-    return Rows(*(np.concatenate([getattr(p, name) for p in parts]) if parts else np.zeros(0, kind)
-                  for name, kind in zip(_FIELDS, kinds, strict=True)))
+    return Rows(
+        *(
+            np.concatenate([getattr(p, name) for p in parts]) if parts else np.zeros(0, kind)
+            for name, kind in zip(_FIELDS, kinds, strict=True)
+        )
+    )

@@ -19,23 +19,38 @@ FULL, CLOCK, MONTH_DAY, COMPACT, LONG_COMPACT, MONTH_NAME, EPOCH_US = 1, 2, 3, 4
 
 _STAMPS = re.compile(
     r"(?P<full>\d{4}[-/]\d\d[-/]\d\d)[ T](?P<t1>\d\d:\d\d:\d\d)(?:[.,](?P<f1>\d{1,9}))?"
-    r"|(?P<month>(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec) [ \d]\d) (?P<t2>\d\d:\d\d:\d\d)(?:[.,](?P<f2>\d{1,9}))?"
+    r"|(?P<month>(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec) [ \d]\d) "
+    r"(?P<t2>\d\d:\d\d:\d\d)(?:[.,](?P<f2>\d{1,9}))?"
     r"|(?P<long>\d{8}) (?P<t3>\d\d:\d\d:\d\d)(?:[.,](?P<f3>\d{1,9}))?"
     r"|(?P<md>\d\d-\d\d) (?P<t4>\d\d:\d\d:\d\d)(?:[.,](?P<f4>\d{1,9}))?"
     r"|(?P<mmdd>(?<!\d)\d{3,4}) (?P<t5>\d\d:\d\d:\d\d)(?:[.,](?P<f5>\d{1,9}))?"
     r"|(?P<clock>)(?P<t6>\d\d:\d\d:\d\d)(?:[.,](?P<f6>\d{1,9}))?",
     re.ASCII,
 )
-_FORMS = ((FULL, "full", "t1", "f1"), (MONTH_NAME, "month", "t2", "f2"), (LONG_COMPACT, "long", "t3", "f3"),
-          (MONTH_DAY, "md", "t4", "f4"), (COMPACT, "mmdd", "t5", "f5"), (CLOCK, "clock", "t6", "f6"))
+_FORMS = (
+    (FULL, "full", "t1", "f1"),
+    (MONTH_NAME, "month", "t2", "f2"),
+    (LONG_COMPACT, "long", "t3", "f3"),
+    (MONTH_DAY, "md", "t4", "f4"),
+    (COMPACT, "mmdd", "t5", "f5"),
+    (CLOCK, "clock", "t6", "f6"),
+)
 _AXIS = re.compile(r"(?<=[\[ ])([A-Z][A-Z_]*?)(\d+)(?=[ \]])", re.ASCII)
 _OLD_GPU = re.compile(r"gpu(?:_id)?[= ](\d+)", re.ASCII)
 _LEVEL = re.compile(r"\b(DEBUG|INFO|WARNING|WARN|ERROR|CRITICAL|FATAL)\b")
-_LEVELS = {"DEBUG": "debug", "INFO": "info", "WARNING": "warning", "WARN": "warning", "ERROR": "error", "CRITICAL": "error",
-           "FATAL": "error"}
+_LEVELS = {
+    "DEBUG": "debug",
+    "INFO": "info",
+    "WARNING": "warning",
+    "WARN": "warning",
+    "ERROR": "error",
+    "CRITICAL": "error",
+    "FATAL": "error",
+}
 # Headers that stay part of the message, because what follows them is read by them: c10 and glog lines, NCCL, Rust.
 _SELF_STAMPED = re.compile(
-    r"(?:\[rank\d+\]:)?\[?[IWEF](?=(?:\d{3,4}|\d{8}) \d\d:\d\d:\d\d)|(?:\x1b\[[0-9;]*m)*(?=\d{4}-\d\d-\d\d[T ][\d:.]+Z?)|\[(?=\d{4}-\d\d-\d\d [\d:.,]+\] )",
+    r"(?:\[rank\d+\]:)?\[?[IWEF](?=(?:\d{3,4}|\d{8}) \d\d:\d\d:\d\d)"
+    r"|(?:\x1b\[[0-9;]*m)*(?=\d{4}-\d\d-\d\d[T ][\d:.]+Z?)|\[(?=\d{4}-\d\d-\d\d [\d:.,]+\] )",
     re.ASCII,
 )
 
@@ -112,11 +127,24 @@ class Headers:
             head = json_payload(text)
             if head is not None:
                 at, end, stamp_at, stamp_end, epoch, partial = head
-                stamp = Stamp(EPOCH_US, stamp_at, stamp_at, 0, stamp_end - stamp_at) if epoch else (
-                    stamp_in(text, stamp_at, stamp_end) if stamp_end else None)
+                stamp = (
+                    Stamp(EPOCH_US, stamp_at, stamp_at, 0, stamp_end - stamp_at)
+                    if epoch
+                    else (stamp_in(text, stamp_at, stamp_end) if stamp_end else None)
+                )
                 inner = self.plain(text, at, slurm, forced)
-                return Head(inner.body_at, ("W_JSON", *inner.wrappers), inner.header, inner.stamp, stamp, inner.axes,
-                            inner.level, end, True, partial)
+                return Head(
+                    inner.body_at,
+                    ("W_JSON", *inner.wrappers),
+                    inner.header,
+                    inner.stamp,
+                    stamp,
+                    inner.axes,
+                    inner.level,
+                    end,
+                    True,
+                    partial,
+                )
         return self.plain(text, 0, slurm, forced)
 
     def plain(self, text: str, at: int, slurm: bool = False, forced: str | None = None) -> Head:
@@ -146,11 +174,17 @@ class Headers:
         return Head(at, tuple(wrappers), "H_SELF" if stamp else "", stamp, outer, partial=partial)
 
     @staticmethod
-    def _headed(text: str, match: re.Match[str], name: str, wrappers: tuple[str, ...], outer: Stamp | None, partial: bool) -> Head:
+    def _headed(
+        text: str, match: re.Match[str], name: str, wrappers: tuple[str, ...], outer: Stamp | None, partial: bool
+    ) -> Head:
         start, end = match.span()
         stamp = None if name in ("H_OLD", "H_RANKONLY") else stamp_in(text, start, end)
         close = text.find("]", start, end)
-        axes = tuple(Axis(m[1], m.start(2), len(m[2])) for m in _AXIS.finditer(text, start, close + 1)) if close > 0 else ()
+        axes = (
+            tuple(Axis(m[1], m.start(2), len(m[2])) for m in _AXIS.finditer(text, start, close + 1))
+            if close > 0
+            else ()
+        )
         if name == "H_OLD":
             old = _OLD_GPU.search(text, start, end)
             axes = (Axis("TP", old.start(1), len(old[1])),) if old else ()
@@ -160,10 +194,29 @@ class Headers:
         return Head(end, wrappers, name, stamp, outer, axes, _LEVELS[level[1]] if level else "", partial=partial)
 
 
-_FORCED = {"compose": "W_COMPOSE", "cri": "W_CRI", "kubectl": "W_POD", "journald": "W_JOURNAL", "ray": "W_RAY",
-           "torchrun": "W_TORCHRUN", "slurm": "W_SLURM", "gcp": "W_STAMP", "loki": "W_STAMP"}
-WRAPPER_NAMES = {"W_COMPOSE": "compose", "W_CRI": "cri", "W_JOURNAL": "journald", "W_RAY": "ray", "W_TORCHRUN": "torchrun",
-                 "W_RANK": "rank", "W_POD": "kubectl", "W_SLURM": "slurm", "W_STAMP": "timestamp", "W_JSON": "json"}
+_FORCED = {
+    "compose": "W_COMPOSE",
+    "cri": "W_CRI",
+    "kubectl": "W_POD",
+    "journald": "W_JOURNAL",
+    "ray": "W_RAY",
+    "torchrun": "W_TORCHRUN",
+    "slurm": "W_SLURM",
+    "gcp": "W_STAMP",
+    "loki": "W_STAMP",
+}
+WRAPPER_NAMES = {
+    "W_COMPOSE": "compose",
+    "W_CRI": "cri",
+    "W_JOURNAL": "journald",
+    "W_RAY": "ray",
+    "W_TORCHRUN": "torchrun",
+    "W_RANK": "rank",
+    "W_POD": "kubectl",
+    "W_SLURM": "slurm",
+    "W_STAMP": "timestamp",
+    "W_JSON": "json",
+}
 WRAPPERS = ("none", "docker-json", "journald-json", "json", *_FORCED)
 """Values of `--wrapper`."""
 

@@ -45,15 +45,24 @@ class LineGrammar:
         source = Path(__file__).with_name("line.lark").read_text(encoding="utf-8")
         self.lark = Lark(source, parser="lalr", lexer="contextual", g_regex_flags=re.ASCII, maybe_placeholders=False)
         self.kind_of = self._first_terminals()
-        heads = sorted((t for t in self.lark.terminals if t.name in self.kind_of),
-                       key=lambda t: (-t.priority, -t.pattern.max_width, -len(t.pattern.value), t.name))
+        opaque = next(t for t in self.lark.terminals if t.name == "OPAQUE")
+        self.opaque = re.compile(opaque.pattern.to_regexp(), re.ASCII)
+        heads = sorted(
+            (t for t in self.lark.terminals if t.name in self.kind_of),
+            key=lambda t: (-t.priority, -t.pattern.max_width, -len(t.pattern.value), t.name),
+        )
         self._heads = re.compile("|".join(f"(?P<{t.name}>{t.pattern.to_regexp()})" for t in heads), re.ASCII)
 
     def _first_terminals(self) -> dict[str, str]:
         kinds = {}
         for rule in self.lark.rules:
             name = str(rule.origin.name)
-            if rule.expansion and rule.expansion[0].is_term and not name.startswith("_") and name not in ("value", "pair"):
+            if (
+                rule.expansion
+                and rule.expansion[0].is_term
+                and not name.startswith("_")
+                and name not in ("value", "pair")
+            ):
                 kinds[str(rule.expansion[0].name)] = name.replace("_", "-")
         return kinds
 

@@ -16,7 +16,9 @@ from forensics.ingest.spool import compression_of, open_compressed, spool
 from forensics.schema.options import Options
 from forensics.schema.report import ProblemInfo
 
-_LOG_NAME = re.compile(r"(?:\.(?:log|txt|out|err|jsonl?)|^(?:stdout|stderr|server|log)[^/]*)(?:[.-]\d[\w-]*)?(?:\.(?:gz|zst))?$", re.I)
+_LOG_NAME = re.compile(
+    r"(?:\.(?:log|txt|out|err|jsonl?)|^(?:stdout|stderr|server|log)[^/]*)(?:[.-]\d[\w-]*)?(?:\.(?:gz|zst))?$", re.I
+)
 _ROTATED = re.compile(r"^(?P<stem>.+?)\.(?P<age>\d{1,3})(?:\.(?:gz|zst))?$")
 _COMPRESSED = re.compile(r"\.(?:gz|zst)$")
 MAX_FILES = 4096
@@ -74,8 +76,11 @@ def expand(name: str) -> list[Path]:
     if path.is_dir():
         found = sorted(p for p in _walk(path) if _LOG_NAME.search(p.name))
         if not found:
-            raise InputError(f"{name}: the folder holds no log-like file", code="input-empty-folder",
-                             hint="name the files themselves; *.log, *.txt, *.out, *.err and rotated names are found alone")
+            raise InputError(
+                f"{name}: the folder holds no log-like file",
+                code="input-empty-folder",
+                hint="name the files themselves; *.log, *.txt, *.out, *.err and rotated names are found alone",
+            )
         return found[:MAX_FILES]
     if path.exists():
         return [path]
@@ -116,12 +121,13 @@ def order_rotated(paths: list[Path]) -> list[Path]:
 def open_path(path: Path) -> Source:
     """Open one file; InputError when it is missing, empty, binary or unreadable."""
     try:
-        handle: BinaryIO = path.open("rb", buffering=0)  # type: ignore[assignment]
+        handle: BinaryIO = path.open("rb", buffering=0)
     except FileNotFoundError:
         raise InputError(f"{path}: no such file", code="input-missing", hint="check the path") from None
     except OSError as problem:
-        raise InputError(f"{path}: cannot be read ({problem.strerror})", code="input-unreadable",
-                         hint="check the permissions") from None
+        raise InputError(
+            f"{path}: cannot be read ({problem.strerror})", code="input-unreadable", hint="check the permissions"
+        ) from None
     size = path.stat().st_size
     kind = compression_of(handle.read(4))
     notes: tuple[str, ...] = ()
@@ -137,7 +143,9 @@ def _stdin() -> Source:
     handle, size, notes = spool(stream, "-")
     first = compression_of(Source("-", size, handle).pread(0, 4))
     if first:
-        raise InputError("-: standard input is compressed", code="input-compressed", hint="pipe it through zcat or zstdcat")
+        raise InputError(
+            "-: standard input is compressed", code="input-compressed", hint="pipe it through zcat or zstdcat"
+        )
     return _checked(Source("-", size, handle, notes=notes))
 
 
@@ -145,13 +153,17 @@ def _checked(source: Source) -> Source:
     if source.size == 0:
         source.close()
         what = "holds nothing readable" if source.notes else "is empty"
-        raise InputError(f"{source.name}: {what}", code="input-empty",
-                         hint="was the server started with its output redirected here?")
+        raise InputError(
+            f"{source.name}: {what}", code="input-empty", hint="was the server started with its output redirected here?"
+        )
     head = source.pread(0, 65536)
     if looks_binary(head):
         source.close()
-        raise InputError(f"{source.name}: is not a text file", code="input-binary",
-                         hint="name the log itself (archives have to be unpacked first)")
+        raise InputError(
+            f"{source.name}: is not a text file",
+            code="input-binary",
+            hint="name the log itself (archives have to be unpacked first)",
+        )
     return source
 
 
@@ -159,7 +171,9 @@ def looks_binary(head: bytes) -> bool:
     """Whether the first bytes are no log: a known container format, or control bytes all over.
 
     A few NUL bytes are normal (a file truncated while a writer kept its offset, a crash of the host)."""
-    if head.startswith((b"\x7fELF", b"PK\x03\x04", b"%PDF", b"\x89PNG", b"BZh", b"\xfd7zXZ", b"SQLite format 3", b"ustar", b"PAR1")):
+    if head.startswith(
+        (b"\x7fELF", b"PK\x03\x04", b"%PDF", b"\x89PNG", b"BZh", b"\xfd7zXZ", b"SQLite format 3", b"ustar", b"PAR1")
+    ):
         return True
     body = head.lstrip(b"\x00")
     odd = sum(body.count(bytes([b])) for b in range(1, 32) if b not in (7, 8, 9, 10, 12, 13, 27))

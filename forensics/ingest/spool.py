@@ -36,7 +36,7 @@ def spool(stream: IO[bytes], name: str, compressed_size: int | None = None) -> t
     Gives the file, its size and notes. A damaged tail keeps what was readable before it; more than the bounds raises
     InputError (a decompression bomb must not fill the disk).
     """
-    target = cast(BinaryIO, tempfile.TemporaryFile(prefix="forensics-"))
+    target = cast(BinaryIO, tempfile.TemporaryFile(prefix="forensics-"))  # noqa: SIM115 (lives as long as the source)
     size = 0
     notes: list[str] = []
     try:
@@ -65,7 +65,9 @@ def _blocks(stream: IO[bytes], notes: list[str]) -> Iterator[bytes]:
 
 def _check(name: str, size: int, compressed: int | None) -> None:
     if size > MAX_SPOOL:
-        raise InputError(f"{name}: unfolds to more than {MAX_SPOOL >> 30} GiB", hint="cut the part of interest out of it first")
+        raise InputError(
+            f"{name}: unfolds to more than {MAX_SPOOL >> 30} GiB", hint="cut the part of interest out of it first"
+        )
     if compressed is not None and size > _RATIO_FLOOR and size > MAX_RATIO * max(compressed, 1):
         raise InputError(
             f"{name}: unfolds to more than {MAX_RATIO} times its size: this looks like a decompression bomb",
