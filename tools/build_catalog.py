@@ -14,7 +14,6 @@ To add a release: append it to VERSIONS, then `fetch THAT_VERSION`, `build`, `ch
 After a change to scan_file() delete .cache and fetch everything again.
 """
 import ast
-import collections
 import glob
 import hashlib
 import json
@@ -32,11 +31,7 @@ DATA = os.path.join(os.path.dirname(HERE), "forensics", "data")
 SRC = os.environ.get("CATALOG_SRC", os.path.join(HERE, ".cache", "src"))
 CACHE = os.path.join(HERE, ".cache")
 
-VERSIONS = """0.3.3 0.3.6.post2 0.4.1.post7 0.4.2 0.4.3.post4 0.4.4 0.4.4.post1 0.4.4.post4 0.4.5
-0.4.5.post3 0.4.6.post1 0.4.6.post5 0.4.7 0.4.7.post1 0.4.8.post1 0.4.9.post6 0.4.10.post2
-0.5.1.post3 0.5.2 0.5.3 0.5.3.post3 0.5.4.post3 0.5.5.post3 0.5.6 0.5.6.post2 0.5.7 0.5.8
-0.5.8.post1 0.5.9 0.5.10 0.5.10.post1 0.5.11 0.5.12 0.5.12.post1 0.5.13.post1 0.5.14
-0.5.15.post1 0.5.16 0.5.17 0.5.18 0.5.19 0.5.20 0.5.21 0.5.22 0.5.23""".split()
+VERSIONS = ["0.3.3", "0.3.6.post2", "0.4.1.post7", "0.4.2", "0.4.3.post4", "0.4.4", "0.4.4.post1", "0.4.4.post4", "0.4.5", "0.4.5.post3", "0.4.6.post1", "0.4.6.post5", "0.4.7", "0.4.7.post1", "0.4.8.post1", "0.4.9.post6", "0.4.10.post2", "0.5.1.post3", "0.5.2", "0.5.3", "0.5.3.post3", "0.5.4.post3", "0.5.5.post3", "0.5.6", "0.5.6.post2", "0.5.7", "0.5.8", "0.5.8.post1", "0.5.9", "0.5.10", "0.5.10.post1", "0.5.11", "0.5.12", "0.5.12.post1", "0.5.13.post1", "0.5.14", "0.5.15.post1", "0.5.16", "0.5.17", "0.5.18", "0.5.19", "0.5.20", "0.5.21", "0.5.22", "0.5.23"]
 
 FLAG_RE = re.compile(r"--[a-z][a-z0-9]*(?:-[a-z0-9{},]+)*(?:[= ][a-z0-9_]+(?=['\"`. ,;)]|$))?")
 ENV_NAME = re.compile(r"^[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+$")
@@ -208,7 +203,7 @@ class Tree:
                 for k in n.keywords:
                     if k.arg == "default_factory":
                         return go(k.value.body) if isinstance(k.value, ast.Lambda) else {
-                            "list": [], "dict": {}, "set": []}.get(getattr(k.value, "id", ""), None)
+                            "list": [], "dict": {}, "set": []}.get(getattr(k.value, "id", ""))
                     if k.arg == "default":
                         return go(k.value)
             if isinstance(f, ast.Name) and fname in ("list", "set", "tuple", "frozenset", "sorted", "dict"):
@@ -628,7 +623,7 @@ def scan_file(path):
                 nm = name_of(n.left)
                 if nm:
                     env.append((nm, "read", None, "in"))
-            elif isinstance(n, ast.Assign) and getattr(n.targets[0], "id", "") == "_DEPRECATED_ENVS" or (
+            elif (isinstance(n, ast.Assign) and getattr(n.targets[0], "id", "") == "_DEPRECATED_ENVS") or (
                     isinstance(n, ast.AnnAssign) and getattr(n.target, "id", "") == "_DEPRECATED_ENVS"):
                 for k, v in zip(n.value.keys, n.value.values):
                     kw = {x.arg: x.value for x in v.keywords}
@@ -1424,9 +1419,7 @@ def build():
         print("no hit:", m)
 
 
-CHECK = """--fp8-gemm-backend --fp8-gemm-runner-backend --nsa-prefill-backend --dsa-prefill-backend --enable-ep-moe
---cuda-graph-max-bs --disable-cuda-graph --schedule-conservativeness --kv-cache-dtype --attention-backend
-SGL_ENABLE_JIT_DEEPGEMM SGLANG_ENABLE_JIT_DEEPGEMM SGLANG_NSA_FUSE_TOPK""".split()
+CHECK = ["--fp8-gemm-backend", "--fp8-gemm-runner-backend", "--nsa-prefill-backend", "--dsa-prefill-backend", "--enable-ep-moe", "--cuda-graph-max-bs", "--disable-cuda-graph", "--schedule-conservativeness", "--kv-cache-dtype", "--attention-backend", "SGL_ENABLE_JIT_DEEPGEMM", "SGLANG_ENABLE_JIT_DEEPGEMM", "SGLANG_NSA_FUSE_TOPK"]
 
 
 def check():

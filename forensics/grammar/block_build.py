@@ -8,13 +8,15 @@ from dataclasses import dataclass, field
 from lark import Token, Tree
 
 from forensics.grammar.block_lexer import EXCEPTION, FRAME, PYSPY_FRAME, PYSPY_THREAD, WATCHDOG
-from forensics.grammar.block_stitch import Stream
+from forensics.grammar.block_stream import Stream
 from forensics.schema.block import Block, Frame, Raised
 from forensics.schema.rank import Rank
 
 MAX_TEXT = 8000
 SOLUTIONS = "Possible solutions:"
-_WRAPPER = re.compile(r"Capture (?:\w+ )?(?:cuda|CUDA) graph failed: (?:([A-Za-z_][\w.]*(?:Error|Exception)): )?(.+)", re.DOTALL)
+_WRAPPER = re.compile(
+    r"Capture (?:\w+ )?(?:cuda|CUDA) graph failed: (?:([A-Za-z_][\w.]*(?:Error|Exception)): )?(.+)", re.DOTALL
+)
 _TITLE_RANK = re.compile(r"scheduler((?:_[A-Z][A-Z_]*?\d+)+)")
 _WHO = re.compile(r"\[?Rank (\d+)\]?")
 _NAMES = {"asserts": "cuda-assert", "watchdog": "pg-watchdog", "terminate": "cxx-terminate", "pyspy": "py-spy",
@@ -23,15 +25,17 @@ _NAMES = {"asserts": "cuda-assert", "watchdog": "pg-watchdog", "terminate": "cxx
 
 @dataclass(slots=True)
 class Section:
-    """One section of a traceback: how it follows the one before, its frames, its exception line."""
+    """One section of a traceback: how it follows the one before, its frames, its exception line. `remote` is the line
+    (row, text) of an exception that wraps another process's traceback."""
 
     opening: str = ""
+    remote: tuple[int, str] | None = None
     frames: list[Frame] = field(default_factory=list)
     row: int = -1
     lines: list[str] = field(default_factory=list)
 
 
-def build(stream: Stream, tree: Tree[object]) -> list[Block]:
+def build(stream: Stream, tree: Tree[Token]) -> list[Block]:
     """The block of a stream (none, where nothing of it is worth keeping)."""
     body = tree.children[0]
     assert isinstance(body, Tree)
@@ -48,7 +52,7 @@ def build(stream: Stream, tree: Tree[object]) -> list[Block]:
 # -- tracebacks ---------------------------------------------------------------------------------------------------
 
 
-def _traceback(stream: Stream, body: Tree[object], rows: tuple[int, ...]) -> list[Block]:
+def _traceback(stream: Stream, body: Tree[Token], rows: tuple[int, ...]) -> list[Block]:
     sections = [_section(c) for c in body.children if isinstance(c, Tree)]
     raised = _order(sections)
     advice = _cut_advice(body)
@@ -64,7 +68,7 @@ def _traceback(stream: Stream, body: Tree[object], rows: tuple[int, ...]) -> lis
     return [block, *_advice_block(stream, advice)]
 
 
-def _section(tree: Tree[object]) -> Section:
+def _section(tree: Tree[Token]) -> Section:
     section = Section()
     for child in tree.children:
         assert isinstance(child, Tree)
@@ -73,7 +77,7 @@ def _section(tree: Tree[object]) -> Section:
         if child.data == "opening":
             section.opening = token.type
             if token.type == "REMOTE":
-                section.row, section.lines = _row(token), [str(token)]
+                section.remote = (_row(token), str(token))
         elif child.data == "frame":
             section.frames.append(_frame(token))
         else:
@@ -92,6 +96,8 @@ def _order(sections: list[Section]) -> tuple[Raised, ...]:
             link = "cause" if section.opening == "CAUSE" else "context"
             result += groups
             groups = []
+        if section.remote:
+            groups.insert(0, _remote(section))
         if not section.lines:
             continue
         raised = _raised(section, link if result else "")
@@ -111,6 +117,14 @@ def _raised(section: Section, link: str) -> Raised:
     return Raised(section.row, name, message, tuple(section.frames), link)
 
 
+def _remote(section: Section) -> Raised:
+    """The exception that carries a remote one: younger than it."""
+    assert section.remote is not None
+    row, text = section.remote
+    name, _, message = text.partition(": ")
+    return Raised(row, name, message, (), "cause")
+
+
 def _unwrapped(raised: tuple[Raised, ...]) -> tuple[Raised, ...]:
     """Puts the exception inside a lone `Capture cuda graph failed: …` before its wrapper: it is the older one."""
     if len(raised) != 1:
@@ -123,7 +137,7 @@ def _unwrapped(raised: tuple[Raised, ...]) -> tuple[Raised, ...]:
     return inner, Raised(wrapper.row, wrapper.type, wrapper.message, wrapper.frames, "cause")
 
 
-def _cut_advice(body: Tree[object]) -> list[int]:
+def _cut_advice(body: Tree[Token]) -> list[int]:
     """Rows of a `Possible solutions:` list inside an exception's message."""
     rows: list[int] = []
     for raised in body.find_data("raised"):
@@ -141,7 +155,7 @@ def _advice_block(stream: Stream, rows: list[int]) -> list[Block]:
 # -- dumps --------------------------------------------------------------------------------------------------------
 
 
-def _faulthandler(stream: Stream, body: Tree[object], rows: tuple[int, ...]) -> Block:
+def _faulthandler(stream: Stream, body: Tree[Token], rows: tuple[int, ...]) -> Block:
     """Frames of the thread that was running (`Current thread`), else of the first one; printed innermost first."""
     threads = [c for c in body.children if isinstance(c, Tree)]
     current = next((t for t in threads if str(t.children[0]).startswith("Current")), threads[0] if threads else None)
@@ -155,7 +169,7 @@ def _faulthandler(stream: Stream, body: Tree[object], rows: tuple[int, ...]) -> 
                  global_rank=stream.global_rank)  # fmt: skip
 
 
-def _pyspy(stream: Stream, body: Tree[object], rows: tuple[int, ...]) -> Block:
+def _pyspy(stream: Stream, body: Tree[Token], rows: tuple[int, ...]) -> Block:
     """Frames of the main thread, turned so that the innermost is last."""
     stacks = [c for c in body.children if isinstance(c, Tree)]
     main = next((s for s in stacks if _thread_name(s) == "MainThread"), stacks[0] if stacks else None)
@@ -168,7 +182,7 @@ def _pyspy(stream: Stream, body: Tree[object], rows: tuple[int, ...]) -> Block:
                  not stacks)  # fmt: skip
 
 
-def _thread_name(stack: Tree[object]) -> str:
+def _thread_name(stack: Tree[Token]) -> str:
     found = PYSPY_THREAD.match(str(stack.children[0]))
     return (found.group(1) or "") if found else ""
 
@@ -182,7 +196,7 @@ def _pyspy_frame(token: Token) -> Frame:
 # -- native blocks and floods -------------------------------------------------------------------------------------
 
 
-def _plain(stream: Stream, body: Tree[object], rows: tuple[int, ...]) -> Block:
+def _plain(stream: Stream, body: Tree[Token], rows: tuple[int, ...]) -> Block:
     tokens = [t for t in body.children if isinstance(t, Token)]
     kind = _NAMES.get(stream.kind, stream.kind)
     raised = _statement(stream.kind, tokens)
@@ -202,7 +216,9 @@ def _statement(kind: str, tokens: list[Token]) -> tuple[Raised, ...]:
     if kind == "asserts":
         return (Raised(_row(first), "Assertion", first.partition("Assertion ")[2] or str(first), ()),)
     if kind == "argparse":
-        return tuple(Raised(_row(t), "ArgumentError", t.partition(": error: ")[2], ()) for t in tokens[-1:] if t.type == "USAGEERR")
+        last = tokens[-1]
+        stated = last.type == "USAGEERR"
+        return (Raised(_row(last), "ArgumentError", last.partition(": error: ")[2], ()),) if stated else ()
     if kind == "watchdog":
         found = WATCHDOG.match(first)
         return (Raised(_row(first), "ProcessGroup", first[found.end() :].strip() if found else str(first), ()),)

@@ -30,7 +30,7 @@ LEAD = re.compile(
     r"Task exception was never retrieved|Future exception was never retrieved|Unhandled exception|"
     r"multiprocess(?:ing)?\.pool\.RemoteTraceback|concurrent\.futures\.process\._RemoteTraceback)"
 )
-THREAD = re.compile(r"(?:(?:Current thread|Thread) 0x[0-9a-fA-F]+|Stack) .{0,80}\(most recent call first\)|Stack \(most recent call first\)")
+THREAD = re.compile(r"(?:(?:Current thread|Thread) 0x[0-9a-fA-F]+ .{0,80}|Stack .{0,80})\(most recent call first\)")
 PYSPY_PROCESS = re.compile(r"Process \d+: ")
 PYSPY_THREAD = re.compile(r'Thread (?:0x)?[0-9A-Fa-f]+ \((?:idle|active)[^)]{0,60}\)(?:: "([^"]{0,200})")?')
 PYSPY_FRAME = re.compile(r"\s{2,8}(\S.{0,300}?) \(([^()]{1,500}?)(?::(\d+))?\)$")
@@ -41,9 +41,26 @@ COMPILE = re.compile(
 )
 
 SEEDS = (
-    HEAD_TEXT, 'File "', "above exception", "frame #", "Fatal Python error", "most recent call first", "NCCL WARN",
-    "terminate called after", "what():", "Possible solutions:", "ptxas", "Exception Group Traceback", "ProcessGroup",
-    "usage: ", ": error: ", "ray::", "(idle)", "(active)", "(idle+gil)", "(active+gil)",
+    HEAD_TEXT,
+    'File "',
+    "above exception",
+    "frame #",
+    "Fatal Python error",
+    "most recent call first",
+    "NCCL WARN",
+    "terminate called after",
+    "what():",
+    "Possible solutions:",
+    "ptxas",
+    "Exception Group Traceback",
+    "ProcessGroup",
+    "usage: ",
+    ": error: ",
+    "ray::",
+    "(idle)",
+    "(active)",
+    "(idle+gil)",
+    "(active+gil)",
 )
 """Any shape that holds one of these is looked at, whatever kind the line grammar gave it."""
 
@@ -132,7 +149,7 @@ def is_exception(text: str, kind: str) -> bool:
         return False
     name = found.group(1)
     return bool(TYPE_LIKE.match(name) or WARNING_TYPE.match(name) or (found.group(2) is not None and "." in name)
-                or name[:1].isupper() and name.isidentifier() and len(name) > 3)  # fmt: skip
+                or (name[:1].isupper() and name.isidentifier() and len(name) > 3))  # fmt: skip
 
 
 class BlockLexer(Lexer):

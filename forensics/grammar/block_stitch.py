@@ -7,73 +7,39 @@ source line that names the next function, and adjacency.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 
 from forensics.engine.table import HEADED, EventTable
 from forensics.grammar.block_lexer import (
-    EXCEPTION, FRAME, GLOBAL_RANK, NATIVE, PYSPY_FRAME, WATCHDOG, classify, is_exception, without_margin,
+    EXCEPTION,
+    FRAME,
+    GLOBAL_RANK,
+    NATIVE,
+    PYSPY_FRAME,
+    classify,
+    is_exception,
+    without_margin,
 )  # fmt: skip
 from forensics.grammar.block_regions import region, writer
+from forensics.grammar.block_stream import (
+    BOUND_KINDS,
+    IDLE_ROWS,
+    JOINS,
+    MAX_FLOOD,
+    MAX_MESSAGE,
+    MAX_OPEN,
+    MAX_USAGE,
+    OPENERS,
+    SHELL_END,
+    Line,
+    Stream,
+    announces,
+    is_error,
+)
 from forensics.schema.rank import Rank
 
-MAX_OPEN = 64
-MAX_MESSAGE = 300
-MAX_USAGE = 3000
-MAX_FLOOD = 4096
-IDLE_ROWS = 3000
-OPENERS = {
-    "WATCH": "watchdog", "TERM": "terminate", "WHAT": "terminate", "FATAL": "faulthandler", "THREAD": "faulthandler",
-    "PROCESS": "pyspy", "PYTHREAD": "pyspy", "ASSERT": "asserts", "NCCLWARN": "nccl", "USAGE": "argparse",
-    "USAGEERR": "argparse", "COMPILE": "compile", "ADVICE": "advice", "NATIVE": "native",
-}  # fmt: skip
-JOINS = {"THREAD": "faulthandler", "WHAT": "terminate", "PYTHREAD": "pyspy", "USAGEERR": "argparse",
-         "COMPILE": "compile", "ADVICE": "advice", "NCCLWARN": "nccl"}  # fmt: skip
-BOUND_KINDS = frozenset({
-    "exit", "sigquit", "uvicorn", "access", "progress", "python-warning", "shell", "command", "env-report",
-    "nvidia-smi", "gloo", "transport", "router", "server-args", "stage-mark", "ray", "cxx-log",
-})  # fmt: skip
-"""Lines of these kinds end the message of the block above, with or without a header."""
-
-
-@dataclass(slots=True)
-class Stream:
-    """One block in the making. `phase` (tracebacks): head, frames, raised, linked. `frames` are (file, function)."""
-
-    kind: str
-    label: str = ""
-    key: str = ""
-    rank: Rank | None = None
-    global_rank: int | None = None
-    tokens: list[tuple[str, int, str]] = field(default_factory=list)
-    phase: str = "head"
-    frames: list[tuple[str, str]] = field(default_factory=list)
-    evidence: set[str] = field(default_factory=set)
-    number: int = -1
-    total: int = 0
-    more: int = 0
-    ranked_by: str = "header"
-
-    @property
-    def last(self) -> int:
-        """Row of the last line so far."""
-        return self.tokens[-1][1]
-
-
-@dataclass(slots=True)
-class Line:
-    """One row as the stitcher sees it: terminal, text without prefix and margin, label of the wrapper, and the key that
-    its own header gives (empty for a continuation line)."""
-
-    row: int
-    terminal: str
-    text: str
-    kind: str
-    headed: bool
-    label: str
-    key: str
-    global_rank: int | None
+FAR = 400
+"""Rows after which an unfinished block is not continued any more."""
 
 
 class Stitcher:
@@ -105,7 +71,8 @@ class Stitcher:
         label, global_rank = writer(self.table, row)
         prefix = GLOBAL_RANK.match(text)
         if prefix:
-            text, headed = text[prefix.end() :], True
+            text = text[prefix.end() :]
+        headed = headed or global_rank is not None
         terminal = classify(text, kind)
         if terminal == "TEXT" and text.lstrip().startswith("|"):
             text = without_margin(text)
@@ -152,25 +119,25 @@ class Stitcher:
 
     def _head(self, line: Line) -> None:
         linked = [s for s in self._tracebacks(line) if s.phase == "linked" and line.row - s.last <= FAR]
+        stream = self._inside(line)
         if linked:
             stream = self.current if self.current in linked else linked[-1]
-        elif line.terminal == "HEAD" and self._quoted(line):
-            stream = self.current
-        elif line.terminal == "REMOTE" and self.current in (s for s in self._tracebacks(line) if s.phase == "frames"):
-            stream = self.current
-        else:
+        if stream is None:
             stream = self._new("traceback", line, self.table.rank_of(line.row))
             self._lead(stream, line)
-        assert stream is not None
         self._add(stream, line, line.terminal)
         stream.phase, stream.frames = "head", []
 
-    def _quoted(self, line: Line) -> bool:
-        """Whether the head stands inside a remote traceback's quotation, right under `RemoteTraceback:`."""
+    def _inside(self, line: Line) -> Stream | None:
+        """The stream whose middle a head is: the next part of an exception group, a quoted remote traceback, or the
+        exception that carries a remote one."""
         stream = self.current
-        if stream is None or stream.kind != "traceback" or line.headed or stream.phase != "raised":
-            return False
-        return any("RemoteTraceback" in text for _, _, text in stream.tokens[-3:])
+        if stream is None or stream.kind != "traceback" or line.headed:
+            return None
+        if stream.tokens[-1][0] == "SPLIT" or (line.terminal == "REMOTE" and stream.phase == "frames"):
+            return stream
+        quoted = stream.phase == "raised" and any("RemoteTraceback" in text for _, _, text in stream.tokens[-3:])
+        return stream if quoted else None
 
     def _lead(self, stream: Stream, line: Line) -> None:
         """Takes in the record right above a bare head: it names the thing that failed, and the rank."""
@@ -180,7 +147,7 @@ class Stitcher:
         text, kind = self.table.text(above), self.table.kind(above)
         headed = bool(int(self.table.flags[above]) & HEADED)
         lead = classify(text, kind) == "LEAD"
-        if lead or (headed and kind in ("error", "warning", "uvicorn", "message") and _announces(text)):
+        if lead or (headed and kind in ("error", "warning", "uvicorn", "message") and announces(text)):
             stream.tokens.append(("LEAD", above, text))
             if headed and self.table.rank_of(above) is not None:
                 stream.rank, stream.ranked_by = self.table.rank_of(above), "header of the record above"
@@ -246,10 +213,10 @@ class Stitcher:
     def _open_or_join(self, line: Line) -> None:
         stream = self.current
         kind = OPENERS[line.terminal]
-        if line.terminal == "WATCH" and not _is_error(line.text):
+        if line.terminal == "WATCH" and not is_error(line.text):
             self.current = None
             return
-        joins = stream is not None and JOINS.get(line.terminal) == stream.kind and not (line.terminal == "NCCLWARN" and stream.key != line.key)
+        joins = stream is not None and JOINS.get(line.terminal) == stream.kind
         if line.terminal == "WHAT" and stream is None:
             stream = next((s for s in reversed(self.open) if s.kind == "terminate" and len(s.tokens) == 1), None)
             joins = stream is not None
@@ -301,7 +268,11 @@ class Stitcher:
         elif stream.phase in ("head", "frames"):
             self._in_frames(stream, line)
         elif stream.phase == "raised":
-            self._message(stream, line)
+            twin = self._twin(stream, line)
+            if twin is None:
+                self._message(stream, line)
+            else:
+                self._in_frames(twin, line)
         else:
             self.current = None
 
@@ -345,6 +316,16 @@ class Stitcher:
         chosen.evidence.add("frame order" if len(ended) == 1 else "adjacency")
         return chosen
 
+    def _twin(self, stream: Stream, line: Line) -> Stream | None:
+        """Another open traceback that failed in the same place, where a line repeats this one's exception."""
+        if line.text[:1].isspace() or not is_exception(line.text, line.kind):
+            return None
+        raised = next((text for terminal, _, text in reversed(stream.tokens) if terminal == "EXC"), "")
+        if raised.partition(":")[0] != line.text.partition(":")[0]:
+            return None
+        waiting = [s for s in self._tracebacks(line) if s.phase == "frames" and line.row - s.last <= FAR]
+        return next((s for s in waiting if s.frames == stream.frames), None)
+
     def _message(self, stream: Stream, line: Line) -> None:
         stream.more += 1
         if stream.more > MAX_MESSAGE or self._gap(stream.last, line.row) > 2:
@@ -383,24 +364,6 @@ class Stitcher:
         if int(self.table.source[before]) != int(self.table.source[row]):
             return 1 << 30
         return int(self.table.line[row]) - int(self.table.line[before]) - (row - before)
-
-
-FAR = 400
-"""Rows after which an unfinished block is not continued any more."""
-
-
-SHELL_END = re.compile(r"\S+: line \d+: +\d+ |Killed$|Terminated$|\[\d+\]\+? +(?:Exit|Done|Killed)")
-
-
-def _is_error(text: str) -> bool:
-    """Whether a glog line has severity E or F; warnings and notes of the same file are no reports."""
-    found = WATCHDOG.match(text)
-    return found is not None and found.group(2) in "EF"
-
-
-def _announces(text: str) -> bool:
-    lowered = text.lower()
-    return any(word in lowered for word in ("exception", "error", "fail", "traceback", "crash"))
 
 
 def streams(table: EventTable) -> Iterable[Stream]:

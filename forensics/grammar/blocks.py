@@ -5,13 +5,14 @@ from __future__ import annotations
 from functools import cache
 from pathlib import Path
 
-from lark import Lark, Tree
+from lark import Lark, Token, Tree
 from lark.exceptions import LarkError
 
 from forensics.engine.table import EventTable
 from forensics.grammar.block_build import build
 from forensics.grammar.block_lexer import BlockLexer
-from forensics.grammar.block_stitch import Stream, streams
+from forensics.grammar.block_stitch import streams
+from forensics.grammar.block_stream import Stream
 from forensics.schema.block import Block
 
 
@@ -35,12 +36,12 @@ def find_blocks(table: EventTable) -> tuple[Block, ...]:
     return tuple(sorted(found, key=lambda b: b.rows[0]))
 
 
-def _parse(stream: Stream) -> Tree[object] | None:
+def _parse(stream: Stream) -> Tree[Token] | None:
     """The longest prefix of the stream that the grammar takes."""
     tokens = stream.tokens
     while tokens:
         try:
-            return _parser().parse(tokens)  # type: ignore[arg-type]
+            return _parser().parse(tokens)
         except LarkError as error:
             row = getattr(error, "line", -1)
             cut = next((i for i, (_, at, _) in enumerate(tokens) if at == row), 0)

@@ -14,7 +14,9 @@ from lark.exceptions import LarkError
 
 ASSIGNMENT = re.compile(r"([A-Za-z_]\w*)=(.*)", re.DOTALL)
 PYTHON = re.compile(r"(?:.*/)?(?:python|pypy)[\d.]*$")
-MODULE = re.compile(r"sglang\.(?:launch_server|bench_\w+|srt\.[\w.]+|cli(?:\.\w+)*|launch_\w+|compile_deep_gemm)$|sglang_router\.\w+$|sglang$")
+MODULE = re.compile(
+    r"(?:sglang\.(?:launch_\w+|bench_\w+|srt\.[\w.]+|cli(?:\.\w+)*|compile_deep_gemm)|sglang_router\.\w+|sglang)$"
+)
 SCRIPT = re.compile(r"(?:.*/)?(?:launch_server|launch_router|bench_\w+)\.py$")
 NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?$")
 ENV_OPTIONS = ("-e", "--env", "--environment")
@@ -62,7 +64,7 @@ class Assignment:
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """A launch command. `program` is the index of the word that starts the server (its python, or `sglang`), `arguments`
+    """A launch command. `program` is the index of the word that starts the server (its python or `sglang`), `arguments`
     that of the first word after the module or sub-command; `module` names what is started. `positionals` are words
     that belong to no flag. A flag given twice stands twice in `flags`: the last one counts."""
 

@@ -153,7 +153,7 @@ class Catalog:
         """Default of a flag in a release; None also where the release decides at start-up."""
         found = self.flag(name)
         value: object = None
-        for change in (found[1].get("default", ()) if found else ()):
+        for change in found[1].get("default", ()) if found else ():
             if _key(change["since"]) <= _key(version):
                 value = change["value"]
         return value

@@ -22,9 +22,10 @@ from forensics.timeline.facts_sheet import Sheet
 
 MAX_CONTINUED = 60
 WRAPPERS = frozenset({
-    "nohup", "exec", "time", "timeout", "sudo", "env", "docker", "podman", "nerdctl", "apptainer", "singularity", "kubectl",
-    "srun", "mpirun", "torchrun", "numactl", "taskset", "bash", "sh", "nsys", "ncu", "stdbuf", "setsid", "export", "cd",
-    "conda", "uv", "source", "ulimit", "nice", "xvfb-run", "compute-sanitizer", "cuda-gdb", "py-spy", "rocprof", "set",
+    "nohup", "exec", "time", "timeout", "sudo", "env", "docker", "podman", "nerdctl", "apptainer",
+    "singularity", "kubectl", "srun", "mpirun", "torchrun", "numactl", "taskset", "bash", "sh", "nsys", "ncu",
+    "stdbuf", "setsid", "export", "cd", "conda", "uv", "source", "ulimit", "nice", "xvfb-run",
+    "compute-sanitizer", "cuda-gdb", "py-spy", "rocprof", "set",
 })  # fmt: skip
 """Programs and shell words that may stand before the server on a command line."""
 _COMMAND_KINDS = ("command", "shell", "text", "message")

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Gpu:
-    """`sm` is the compute capability without its dot (0: not an NVIDIA GPU); `memory_gb` the usual memory (0: several)."""
+    """`sm` is the compute capability without its dot (0: no NVIDIA GPU); `memory_gb` the usual memory (0: several)."""
 
     name: str
     sm: int
@@ -35,15 +35,20 @@ _TABLE: tuple[tuple[str, int, str, int], ...] = (
     ("A16", 86, "ampere", 16), ("A2", 86, "ampere", 16), ("RTX A6000", 86, "ampere", 48),
     ("RTX A5000", 86, "ampere", 24), ("RTX A4000", 86, "ampere", 16), ("RTX 3090", 86, "ampere", 24),
     ("RTX 3080", 86, "ampere", 0), ("RTX 3070", 86, "ampere", 8), ("Orin", 87, "ampere", 0),
-    ("Jetson", 87, "ampere", 0), ("Tesla T4", 75, "turing", 16), ("T4", 75, "turing", 16), ("RTX 2080", 75, "turing", 0),
-    ("V100", 70, "volta", 0), ("P100", 60, "pascal", 16), ("P40", 61, "pascal", 24), ("MI355X", 0, "amd", 288),
+    ("Jetson", 87, "ampere", 0), ("Tesla T4", 75, "turing", 16), ("T4", 75, "turing", 16),
+    ("RTX 2080", 75, "turing", 0),
+    ("V100", 70, "volta", 0), ("P100", 60, "pascal", 16), ("P40", 61, "pascal", 24),
+    ("MI355X", 0, "amd", 288),
     ("MI350X", 0, "amd", 288), ("MI325X", 0, "amd", 256), ("MI308X", 0, "amd", 192), ("MI300X", 0, "amd", 192),
     ("MI300A", 0, "amd", 128), ("MI250X", 0, "amd", 128), ("MI250", 0, "amd", 128), ("MI210", 0, "amd", 64),
     ("MI100", 0, "amd", 32),
 )  # fmt: skip
 
 _PATTERNS = tuple(
-    (re.compile(r"(?<![A-Za-z0-9])" + name.replace(" ", "[ _-]*") + r"(?![A-Za-z0-9])", re.IGNORECASE), Gpu(name, *rest))
+    (
+        re.compile(r"(?<![A-Za-z0-9])" + name.replace(" ", "[ _-]*") + r"(?![A-Za-z0-9])", re.IGNORECASE),
+        Gpu(name, *rest),
+    )
     for name, *rest in _TABLE
 )
 
@@ -83,7 +88,7 @@ def shared_family(limit: int) -> str:
 
 
 def memory_family(gib: float) -> str:
-    """Family of the only GPUs with this usable memory (GiB, as an allocator reports it); empty where several have it."""
+    """Family of the only GPUs with this usable memory (GiB, as an allocator reports it); empty where several do."""
     for low, high, family in ((138.0, 142.0, "hopper"), (176.0, 186.0, "blackwell"), (262.0, 290.0, "blackwell")):
         if low <= gib <= high:
             return family

@@ -35,9 +35,7 @@ def _cuda(text: str) -> str:
     return text if "." in text else f"{text[:-1]}.{text[-1]}"
 
 
-def _s(
-    literal: str, pattern: str, name: str, read: Callable[[str], Value] = str, how: str = "stated"
-) -> Statement:
+def _s(literal: str, pattern: str, name: str, read: Callable[[str], Value] = str, how: str = "stated") -> Statement:
     return Statement(literal, re.compile(pattern), name, read, how)
 
 
@@ -47,7 +45,8 @@ STATEMENTS: tuple[Statement, ...] = (
     _s("Load weight end", r"mem usage=(-?[\d.]+\d) ?GB", "weights.gb", float),
     _s("Load weight end", r"\bquant_algo=(\w+)", "weights.quantization"),
     _s("Load weight end", r"\bquant=(\w+)", "weights.quantization"),
-    _s("checkpoint", r"[Dd]etected (?:a |an |the )?(?:ModelOpt |ModelOpt's )?([A-Za-z][\w-]*(?:-\w+)?) (?:quantized )?checkpoint", "weights.quantization", str.lower),
+    _s("checkpoint", r"[Dd]etected (?:an? |the )?(?:ModelOpt )?([A-Za-z][\w-]*) (?:quantized )?checkpoint",
+       "weights.quantization", str.lower),
     _s("checkpoint shards", r"\| *\d+/(\d+) ", "weights.shards", _int),
     _s("KV Cache is allocated", r"dtype: ([\w.]+)", "kv.dtype"),
     _s("KV Cache is allocated", r"#tokens: (\d+)", "kv.tokens", _int),
@@ -63,7 +62,9 @@ STATEMENTS: tuple[Statement, ...] = (
     _s("torch version", r"torch version:? (\d+\.\d+[\w.+]*)", "version.torch"),
     _s("ransformers", r"[Tt]ransformers(?: version|==| ) ?(\d+\.\d+[\w.]*)", "version.transformers"),
     _s("triton==", r"\btriton==(\d+\.\d+[\w.]*)", "version.triton"),
-    _s("flashinfer", r"flashinfer(?:[-_]python)?(?: version)?(?:==| ?\(|: ?| )(\d+\.\d+[\w.]*)", "version.flashinfer"),
+    _s("flashinfer",
+       r"flashinfer(?:[-_]python)?(?: version)?(?:==| ?\(|: ?| )(\d+\.\d+[\w.]*)",
+       "version.flashinfer"),
     _s("sgl", r"sgl[-_]kernel(?: version)?(?:==|: ?| )(\d+\.\d+[\w.]*)", "version.sgl_kernel"),
     _s("Driver Version:", r"Driver Version: ([\d.]+\d)", "version.driver"),
     _s("CUDA Version:", r"CUDA Version: ([\d.]+\d)", "version.cuda"),
@@ -76,22 +77,30 @@ STATEMENTS: tuple[Statement, ...] = (
     _s("cuda capability", r"of cuda capability (\d+\.\d+)", "gpu.capability", _capability),
     _s("with CUDA capability", r"^(.+?) with CUDA capability sm_\d+ is not compatible", "gpu.name"),
     _s("with CUDA capability", r"with CUDA capability sm_(\d+) is not compatible", "gpu.sm", _int),
-    _s("ompute capability", r"[Cc]ompute capability (?:of |is |: ?|= ?)?\(?(\d{1,2}\.\d)\b", "gpu.capability", _capability,
+    _s("ompute capability", r"[Cc]ompute capability (?:of |is |: ?|= ?)?\(?(\d{1,2}\.\d)\b",
+       "gpu.capability", _capability,
        "inferred: a message that names the capability"),
-    _s("sm_", r"(?:device|arch|running on|detected|GPU) (?:is )?sm_(\d{2,3})a?\b", "gpu.sm", _int, "inferred: a message that names the architecture"),
-    _s("SM", r"(?:[Dd]etected|[Rr]unning on|on this|current device is) SM ?(\d{2,3})\b", "gpu.sm", _int, "inferred: a message that names the architecture"),
+    _s("sm_", r"(?:device|arch|running on|detected|GPU) (?:is )?sm_(\d{2,3})a?\b", "gpu.sm", _int,
+       "inferred: a message that names the architecture"),
+    _s("SM", r"(?:[Dd]etected|[Rr]unning on|on this|current device is) SM ?(\d{2,3})\b", "gpu.sm", _int,
+       "inferred: a message that names the architecture"),
     _s("--gpu-name", r"--gpu-name[ =]sm_(\d{2,3})", "gpu.sm", _int, "inferred: the target of the compiler call"),
-    _s("available_cpu_mem=", r"available_(cpu)_mem=", "launch.device", str, "inferred: the memory that was measured"),
-    _s("available_gpu_mem=", r"available_(gpu)_mem=", "launch.device", lambda _: "cuda", "inferred: the memory that was measured"),
+    _s("available_cpu_mem=", r"available_(cpu)_mem=", "launch.device", str,
+       "inferred: the memory that was measured"),
+    _s("available_gpu_mem=", r"available_(gpu)_mem=", "launch.device", lambda _: "cuda",
+       "inferred: the memory that was measured"),
     _s("Memory: ", r"Host memory:? ([\d.]+) ?GB", "host.memory_gb", float),
-    _s("/sgl-workspace/", r"(/sgl-workspace)/", "host.container", lambda _: True, "inferred: path of the published image"),
+    _s("/sgl-workspace/", r"(/sgl-workspace)/", "host.container", lambda _: True,
+       "inferred: path of the published image"),
     _s("Config quantization:", r"quantization: (\w+)", "weights.quantization"),
 )  # fmt: skip
 
 _ENV_SET = re.compile(r"\b([A-Z][A-Z0-9_]{3,60}) set by environment to ([^\s]+?)\.?$")
 _KV_PARTS = re.compile(r"K size: ([\d.]+) GB, V size: ([\d.]+) GB")
 _PYTHON = re.compile(r"/python(3\.\d{1,2})/")
-_BLACKWELL = re.compile(r"(?:[Dd]etected|[Rr]unning on|on this|is Blackwell|on) (Blackwell|Hopper|Ampere)(?: GPU| arch|,|\.|$)")
+_BLACKWELL = re.compile(
+    r"(?:[Dd]etected|[Rr]unning on|on this|is Blackwell|on) (Blackwell|Hopper|Ampere)(?: GPU| arch|,|\.|$)"
+)
 
 
 def add_messages(sheet: Sheet) -> None:
@@ -153,7 +162,9 @@ def _derive_gpu(sheet: Sheet) -> None:
             sheet.put("gpu.memory_gb", gpu.memory_gb, where, how)
     capability, sm = sheet.value("gpu.capability"), sheet.value("gpu.sm")
     if isinstance(capability, int | float):
-        sheet.put("gpu.sm", round(float(capability) * 10), sheet.where("gpu.capability"), "inferred: compute capability")
+        sheet.put(
+            "gpu.sm", round(float(capability) * 10), sheet.where("gpu.capability"), "inferred: compute capability"
+        )
     elif isinstance(sm, int):
         sheet.put("gpu.capability", sm / 10, sheet.where("gpu.sm"), "inferred: architecture")
     sm = sheet.value("gpu.sm")
@@ -164,12 +175,16 @@ def _derive_gpu(sheet: Sheet) -> None:
         sheet.put("gpu.family", shared_family(limit), sheet.where("gpu.smem_per_block"), f"inferred: limit {limit}")
     memory = sheet.value("gpu.memory_gb")
     if isinstance(memory, float) and memory_family(memory):
-        sheet.put("gpu.family", memory_family(memory), sheet.where("gpu.memory_gb"), f"inferred: {memory} GiB of memory")
+        sheet.put(
+            "gpu.family", memory_family(memory), sheet.where("gpu.memory_gb"), f"inferred: {memory} GiB of memory"
+        )
     _family_words(sheet)
     if sheet.value("launch.device") == "cpu" or sheet.value("args.device") == "cpu":
         for fact in ("gpu.name", "gpu.sm", "gpu.capability"):
             sheet.facts.pop(fact, None)
-        sheet.put("gpu.family", "cpu", sheet.where("args.device") or sheet.where("launch.device"), "inferred: device cpu")
+        sheet.put(
+            "gpu.family", "cpu", sheet.where("args.device") or sheet.where("launch.device"), "inferred: device cpu"
+        )
 
 
 def _family_words(sheet: Sheet) -> None:

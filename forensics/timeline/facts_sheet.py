@@ -19,6 +19,7 @@ class Sheet:
     table: EventTable
     rows: npt.NDArray[np.int64]
     facts: dict[str, Fact] = field(default_factory=dict)
+    _first: list[tuple[str, str, int]] | None = None
 
     def put(self, name: str, value: Value, where: Span | None, how: str = "stated") -> None:
         """Writes a fact unless a better or earlier one stands there already."""
@@ -51,14 +52,17 @@ class Sheet:
 
     def first_rows(self) -> list[tuple[str, str, int]]:
         """(kind, masked text, first row) of every shape that occurs in the launch, in row order."""
+        if self._first is not None:
+            return self._first
         if not len(self.rows):
             return []
         shapes, first = np.unique(self.table.shape[self.rows], return_index=True)
         order = np.argsort(first)
-        return [
+        self._first = [
             (self.table.shapes[int(shapes[i])].kind, self.table.shapes[int(shapes[i])].text, int(self.rows[first[i]]))
             for i in order.tolist()
         ]
+        return self._first
 
 
 def _byte_floor(raw: bytes, column: int) -> int:

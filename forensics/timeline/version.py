@@ -23,6 +23,8 @@ MIN_FIELDS = 40
 """A dump with fewer known fields is cut off: its absent fields prove nothing."""
 MIN_MESSAGE = 10
 LAST_CALL_FORM, FIRST_DICT_FORM = "0.5.18", "0.5.19"
+OWN_WORDINGS = (("Init parallel begin.", "0.5.20.post1.dev0"), ("Init parallel ends", "0.5.20.post1.dev0"))
+"""Wordings that the message catalog lacks, with the first build that can print them (seen in runs of 0.5.23)."""
 _SKIPPED = ("server-args", "request-dump", "argparse", "access", "frame-source")
 _VERSION = r"(\d+\.\d+(?:\.\d+)?[\w.+]*?)"
 _STATED = tuple(
@@ -136,7 +138,8 @@ class Wording:
 def _wordings() -> tuple[Wording, ...]:
     """All wordings that are long enough to mean something."""
     known = catalog()
-    return tuple(
+    own = tuple(Wording(match, match, None, Lifetime(None, None, low, None)) for match, low in OWN_WORDINGS)
+    return own + tuple(
         Wording(
             message["id"],
             variant["match"],
@@ -228,7 +231,8 @@ def _usage(sheet: Sheet) -> Iterator[Evidence]:
         if bound is not None:
             row = options.get(bound.field, start)
             text = f"usage {'has' if bound.present else 'lacks'} {bound.field}"
-            yield Evidence(text, sheet.table.span(row), *((bound.release, None) if lower else (None, bound.release)), 1)
+            low, high = (bound.release, None) if lower else (None, bound.release)
+            yield Evidence(text, sheet.table.span(row), low, high, 1)
 
 
 def _usage_start(sheet: Sheet) -> int | None:

@@ -90,7 +90,8 @@ def field_bounds(names: Iterable[str]) -> tuple[FieldBound | None, FieldBound | 
     """Oldest and newest release that can print exactly this set of fields: bounds between which the release lies.
 
     Only the bracket between read releases is claimed: a field first read in release B and not in the read release A
-    before it gives a lower bound at the first build after A. A present field gives no upper bound: fields outlive their options.
+    before it gives a lower bound at the first build after A. A present field gives no upper
+    bound: fields outlive their options.
     """
     known, lives, seen = catalog(), field_lives(), set(names)
     low: FieldBound | None = None
@@ -140,4 +141,4 @@ def option_bounds(options: Iterable[str]) -> tuple[FieldBound | None, FieldBound
 def _abbreviated(name: str, seen: set[str]) -> bool:
     """Second spellings are not always in the option list: argparse shows the first one only."""
     entry = catalog().flags[name]
-    return "alias_of" in entry or "aliases" in entry and not seen.isdisjoint(entry["aliases"])
+    return "alias_of" in entry or ("aliases" in entry and not seen.isdisjoint(entry["aliases"]))

@@ -1,0 +1,80 @@
+"""Streams and lines that the stitcher works on, and which terminals open, join and end a block."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+from forensics.grammar.block_lexer import WATCHDOG
+from forensics.schema.rank import Rank
+
+MAX_OPEN = 64
+MAX_MESSAGE = 300
+MAX_USAGE = 3000
+MAX_FLOOD = 4096
+IDLE_ROWS = 3000
+OPENERS = {
+    "WATCH": "watchdog", "TERM": "terminate", "WHAT": "terminate", "FATAL": "faulthandler", "THREAD": "faulthandler",
+    "PROCESS": "pyspy", "PYTHREAD": "pyspy", "ASSERT": "asserts", "NCCLWARN": "nccl", "USAGE": "argparse",
+    "USAGEERR": "argparse", "COMPILE": "compile", "ADVICE": "advice", "NATIVE": "native",
+}  # fmt: skip
+JOINS = {"THREAD": "faulthandler", "WHAT": "terminate", "PYTHREAD": "pyspy", "USAGEERR": "argparse",
+         "COMPILE": "compile", "ADVICE": "advice", "NCCLWARN": "nccl"}  # fmt: skip
+BOUND_KINDS = frozenset({
+    "exit", "sigquit", "uvicorn", "access", "progress", "python-warning", "shell", "command", "env-report",
+    "nvidia-smi", "gloo", "transport", "router", "server-args", "stage-mark", "ray", "cxx-log",
+})  # fmt: skip
+"""Lines of these kinds end the message of the block above, with or without a header."""
+
+
+@dataclass(slots=True)
+class Stream:
+    """One block in the making. `phase` (tracebacks): head, frames, raised, linked. `frames` are (file, function)."""
+
+    kind: str
+    label: str = ""
+    key: str = ""
+    rank: Rank | None = None
+    global_rank: int | None = None
+    tokens: list[tuple[str, int, str]] = field(default_factory=list)
+    phase: str = "head"
+    frames: list[tuple[str, str]] = field(default_factory=list)
+    evidence: set[str] = field(default_factory=set)
+    number: int = -1
+    total: int = 0
+    more: int = 0
+    ranked_by: str = "header"
+
+    @property
+    def last(self) -> int:
+        """Row of the last line so far."""
+        return self.tokens[-1][1]
+
+
+@dataclass(slots=True)
+class Line:
+    """One row as the stitcher sees it: terminal, text without prefix and margin, label of the wrapper, and the key that
+    its own header gives (empty for a continuation line)."""
+
+    row: int
+    terminal: str
+    text: str
+    kind: str
+    headed: bool
+    label: str
+    key: str
+    global_rank: int | None
+
+
+SHELL_END = re.compile(r"\S+: line \d+: +\d+ |Killed$|Terminated$|\[\d+\]\+? +(?:Exit|Done|Killed)")
+
+
+def is_error(text: str) -> bool:
+    """Whether a glog line has severity E or F; warnings and notes of the same file are no reports."""
+    found = WATCHDOG.match(text)
+    return found is not None and found.group(2) in "EF"
+
+
+def announces(text: str) -> bool:
+    lowered = text.lower()
+    return any(word in lowered for word in ("exception", "error", "fail", "traceback", "crash"))

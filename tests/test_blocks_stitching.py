@@ -1,0 +1,362 @@
+"""Blocks of several writers are put together again, each from its own lines."""
+
+from __future__ import annotations
+
+import pytest
+
+from forensics.engine.scan import scan
+from forensics.grammar.blocks import find_blocks
+
+
+@pytest.fixture
+def blocks(tmp_path):
+    def read(text: str):
+        path = tmp_path / "server.log"
+        path.write_text(text)
+        table = scan([path])
+        return table, find_blocks(table)
+
+    return read
+
+
+def lines_of(table, block):
+    return [int(table.line[r]) for r in block.rows]
+
+
+HEAD = "[2026-03-02 10:00:0{n} TP{n}] Scheduler hit an exception: Traceback (most recent call last):"
+
+
+def test_chained_exceptions_are_oldest_first(blocks):
+    _, found = blocks(
+        """[2026-03-02 10:00:00 TP1] Scheduler hit an exception: Traceback (most recent call last):
+  File "/srv/runner.py", line 10, in capture
+    self.run()
+RuntimeError: stream is capturing
+
+The above exception was the direct cause of the following exception:
+
+Traceback (most recent call last):
+  File "/srv/scheduler.py", line 20, in init
+    self.capture()
+ValueError: capture failed
+
+During handling of the above exception, another exception occurred:
+
+Traceback (most recent call last):
+  File "/srv/scheduler.py", line 30, in run
+    self.init()
+Exception: Capture cuda graph failed: stream is capturing
+Possible solutions:
+1. set --mem-fraction-static to a smaller value (e.g., 0.8 or 0.7)
+2. disable CUDA graph by --disable-cuda-graph.
+
+[2026-03-02 10:00:01] Received sigquit from a child process. It usually means the child failed.
+"""
+    )
+    block = found[0]
+    assert [(r.type, r.link) for r in block.raised] == [
+        ("RuntimeError", ""),
+        ("ValueError", "cause"),
+        ("Exception", "context"),
+    ]
+    assert str(block.rank) == "TP1"
+    assert not block.truncated
+    assert block.raised[0].frames[-1].function == "capture"
+    assert block.raised[2].message == "Capture cuda graph failed: stream is capturing"
+    assert [b.kind for b in found] == ["traceback", "capture-advice"]
+
+
+def test_a_lone_capture_wrapper_gives_its_inner_exception_first(blocks):
+    _, found = blocks(
+        """Traceback (most recent call last):
+  File "/srv/scheduler.py", line 30, in run
+Exception: Capture cuda graph failed: AttributeError: 'Layer' object has no attribute 'scale'
+"""
+    )
+    assert [(r.type, r.message) for r in found[0].raised] == [
+        ("AttributeError", "'Layer' object has no attribute 'scale'"),
+        ("Exception", "Capture cuda graph failed: AttributeError: 'Layer' object has no attribute 'scale'"),
+    ]
+
+
+def test_headers_of_other_ranks_inside_a_traceback(blocks):
+    table, found = blocks(
+        f"""{HEAD.format(n=0)}
+  File "/srv/a.py", line 1, in outer
+    inner()
+[2026-03-02 10:00:00 TP3] Prefill batch, #new-seq: 1, #new-token: 5, #cached-token: 0, token usage: 0.0, #running-req: 0, #queue-req: 0
+  File "/srv/a.py", line 2, in inner
+    work()
+ValueError: first
+"""
+    )
+    assert len(found) == 1
+    assert str(found[0].rank) == "TP0"
+    assert [f.function for f in found[0].frames] == ["outer", "inner"]
+    assert found[0].raised[0].message == "first"
+    assert table.text(found[0].raised[0].row) == "ValueError: first"
+
+
+def test_two_tracebacks_line_by_line_follow_their_frame_path(blocks):
+    table, found = blocks(
+        f"""{HEAD.format(n=0)}
+{HEAD.format(n=1)}
+  File "/srv/a.py", line 1, in outer
+    return middle(x)
+  File "/srv/a.py", line 1, in outer
+    return middle(x)
+  File "/srv/a.py", line 2, in middle
+    return inner(x)
+  File "/srv/a.py", line 2, in middle
+    return inner(x)
+  File "/srv/a.py", line 3, in inner
+    raise ValueError
+  File "/srv/a.py", line 3, in inner
+    raise ValueError
+ValueError: boom
+ValueError: boom
+"""
+    )
+    assert [str(b.rank) for b in found] == ["TP0", "TP1"]
+    for block in found:
+        assert [f.function for f in block.frames] == ["outer", "middle", "inner"]
+        assert [r.type for r in block.raised] == ["ValueError"]
+    assert {r for b in found for r in lines_of(table, b)} == set(range(1, 17)) - set()
+    assert all("," in b.rank_by for b in found)
+
+
+def test_a_second_head_before_the_first_traceback_ends(blocks):
+    _, found = blocks(
+        f"""{HEAD.format(n=0)}
+  File "/srv/a.py", line 1, in outer
+    return middle(x)
+{HEAD.format(n=1)}
+  File "/srv/a.py", line 1, in outer
+    return middle(x)
+  File "/srv/a.py", line 2, in middle
+    return inner(x)
+KeyError: 'b'
+  File "/srv/a.py", line 2, in middle
+    return inner(x)
+KeyError: 'b'
+"""
+    )
+    assert [[f.function for f in b.frames] for b in found] == [["outer", "middle"], ["outer", "middle"]]
+    assert [b.truncated for b in found] == [False, False]
+
+
+def test_every_line_with_its_own_header(blocks):
+    _, found = blocks(
+        """[2026-03-02 10:00:00 TP0] Traceback (most recent call last):
+[2026-03-02 10:00:00 TP1] Traceback (most recent call last):
+[2026-03-02 10:00:00 TP0]   File "/srv/a.py", line 1, in outer
+[2026-03-02 10:00:00 TP1]   File "/srv/b.py", line 1, in outer
+[2026-03-02 10:00:00 TP1]     g()
+[2026-03-02 10:00:00 TP0]     f()
+[2026-03-02 10:00:00 TP0] ValueError: zero
+[2026-03-02 10:00:00 TP1] KeyError: one
+[2026-03-02 10:00:01 TP1] Gracefully exiting
+"""
+    )
+    assert [(str(b.rank), b.raised[0].type, len(b.rows)) for b in found] == [
+        ("TP0", "ValueError", 4),
+        ("TP1", "KeyError", 4),
+    ]
+    assert [b.frames[0].file for b in found] == ["/srv/a.py", "/srv/b.py"]
+    assert all(b.rank_by == "header" for b in found)
+
+
+def test_torchrun_prefixes_keep_ranks_apart(blocks):
+    _, found = blocks(
+        """[rank3]: Traceback (most recent call last):
+[rank2]: Traceback (most recent call last):
+[rank3]:   File "/srv/a.py", line 1, in <module>
+[rank2]:   File "/srv/a.py", line 1, in <module>
+[rank2]:     main()
+[rank3]:     main()
+[rank2]: torch.OutOfMemoryError: CUDA out of memory.
+[rank3]: torch.distributed.DistBackendError: NCCL error
+[rank3]: Last error:
+"""
+    )
+    assert [(b.global_rank, b.raised[0].type) for b in found] == [
+        (3, "torch.distributed.DistBackendError"),
+        (2, "torch.OutOfMemoryError"),
+    ]
+    assert found[0].raised[0].message.endswith("Last error:")
+
+
+def test_watchdog_reports_interleaved_by_frame_number(blocks):
+    text = (
+        "[rank{r}]:[E302 10:00:00.1 ProcessGroupNCCL.cpp:2068] [PG ID 2 PG GUID 3 Rank {r}] Process group watchdog thread "
+        "terminated with exception: CUDA error: an illegal memory access was encountered\n"
+    )
+    _, found = blocks(
+        text.format(r=1)
+        + "frame #0: c10::Error::Error() + 0x80 (0x7f in /lib/libc10.so)\n"
+        + text.format(r=5)
+        + "frame #0: c10::Error::Error() + 0x80 (0x7f in /lib/libc10.so)\n"
+        + "frame #1: c10d::Watchdog::run() + 0x10 (0x7f in /lib/libtorch_cuda.so)\n"
+        + "frame #2: clone + 0x1 (0x7f in /lib/libc.so.6)\n"
+    )
+    assert [(b.kind, b.global_rank, b.rank) for b in found] == [("pg-watchdog", 1, None), ("pg-watchdog", 5, None)]
+    assert found[1].frames[-1].function == "c10::Error::Error()"
+    assert found[1].frames[0].file == "/lib/libc.so.6"
+
+
+def test_assert_flood_is_one_block(blocks):
+    flood = "".join(
+        f"/pytorch/aten/src/ATen/native/cuda/Index.cu:92: op: block: [{b},0,0], thread: [{t},0,0] Assertion `i < n` failed.\n"
+        for b in range(20)
+        for t in range(50)
+    )
+    _, found = blocks(flood + 'Traceback (most recent call last):\n  File "/a.py", line 1, in f\nRuntimeError: x\n')
+    assert [(b.kind, b.count) for b in found] == [("cuda-assert", 1000), ("traceback", 1)]
+    assert found[0].raised[0].message == "`i < n` failed."
+
+
+def test_process_and_asgi_leads(blocks):
+    _, found = blocks(
+        """Process SpawnProcess-1:
+Traceback (most recent call last):
+  File "/usr/lib/process.py", line 314, in _bootstrap
+    self.run()
+EOFError
+[2026-03-02 10:00:00] ERROR:    Exception in ASGI application
+Traceback (most recent call last):
+  File "/srv/uvicorn.py", line 4, in run_asgi
+    await app()
+KeyError: 'rid'
+"""
+    )
+    assert [b.raised[0].type for b in found] == ["EOFError", "KeyError"]
+    assert [len(b.rows) for b in found] == [5, 5]
+
+
+def test_exception_group_has_its_inner_exception_first(blocks):
+    _, found = blocks(
+        """  + Exception Group Traceback (most recent call last):
+  |   File "/srv/app.py", line 5, in serve
+  |     await group()
+  | ExceptionGroup: unhandled errors in a TaskGroup (1 sub-exception)
+  +-+---------------- 1 ----------------
+    | Traceback (most recent call last):
+    |   File "/srv/app.py", line 9, in task
+    |     raise ValueError("bad")
+    | ValueError: bad
+    +------------------------------------
+"""
+    )
+    assert [(r.type, r.link) for r in found[0].raised] == [("ValueError", ""), ("ExceptionGroup", "cause")]
+
+
+def test_truncated_tracebacks_are_still_blocks(blocks):
+    _, found = blocks(
+        """  File "/srv/a.py", line 7, in inner
+    f()
+OSError: [Errno 28] No space left on device
+[2026-03-02 10:00:00 TP0] Scheduler hit an exception: Traceback (most recent call last):
+  File "/srv/a.py", line 1, in outer
+    g()
+"""
+    )
+    assert [(b.truncated, [r.type for r in b.raised]) for b in found] == [(True, ["OSError"]), (True, [])]
+
+
+def test_faulthandler_names_the_current_threads_frames(blocks):
+    _, found = blocks(
+        """Fatal Python error: Segmentation fault
+
+Thread 0x00007f0000000001 (most recent call first):
+  File "/usr/lib/threading.py", line 324 in wait
+  File "/usr/lib/queue.py", line 180 in get
+
+Current thread 0x00007f0000000002 (most recent call first):
+  File "/srv/kernel.py", line 12 in launch
+  File "/srv/model.py", line 99 in forward
+
+Extension modules: numpy.core, torch._C (total: 2)
+"""
+    )
+    block = found[0]
+    assert block.kind == "faulthandler"
+    assert block.raised[0].message == "Segmentation fault"
+    assert [f.function for f in block.frames] == ["forward", "launch"]
+
+
+def test_py_spy_dump_is_one_block_a_process(blocks):
+    _, found = blocks(
+        """Process 77: sglang::scheduler_DP0_TP1
+Python v3.12.3 (/usr/bin/python3.12)
+
+Thread 77 (active): "MainThread"
+    all_reduce (torch/distributed/distributed_c10d.py:3080)
+    recv (srv/scheduler.py:90)
+Thread 80 (idle): "watchdog"
+    wait (threading.py:10)
+Process 78: sglang::scheduler_DP0_TP2
+Python v3.12.3 (/usr/bin/python3.12)
+
+Thread 78 (idle): "MainThread"
+    broadcast (torch/distributed/distributed_c10d.py:2979)
+"""
+    )
+    assert [(b.kind, str(b.rank), b.frames[-1].function) for b in found] == [
+        ("py-spy", "DP0 TP1", "all_reduce"),
+        ("py-spy", "DP0 TP2", "broadcast"),
+    ]
+
+
+def test_argparse_error_and_native_abort(blocks):
+    _, found = blocks(
+        """usage: launch_server.py [-h] --model-path MODEL_PATH
+                        [--tp-size TP_SIZE]
+launch_server.py: error: unrecognized arguments: --tensor 4
+terminate called after throwing an instance of 'c10::Error'
+  what():  CUDA error: out of memory
+Aborted (core dumped)
+"""
+    )
+    assert [(b.kind, b.raised[0].type, b.raised[0].message) for b in found] == [
+        ("argparse", "ArgumentError", "unrecognized arguments: --tensor 4"),
+        ("cxx-terminate", "c10::Error", "CUDA error: out of memory"),
+    ]
+
+
+def test_ray_remote_traceback_is_the_cause(blocks):
+    _, found = blocks(
+        """ray.exceptions.RayTaskError(ValueError): ray::Engine.start() (pid=811, ip=10.0.0.4)
+  File "/srv/engine.py", line 8, in start
+    check()
+ValueError: bad layout
+"""
+    )
+    assert [r.type for r in found[0].raised] == ["ValueError", "ray.exceptions.RayTaskError(ValueError)"]
+
+
+def test_multiprocessing_remote_traceback(blocks):
+    _, found = blocks(
+        '''multiprocessing.pool.RemoteTraceback:
+"""
+Traceback (most recent call last):
+  File "/usr/lib/pool.py", line 125, in worker
+    result = f()
+IndexError: list index out of range
+"""
+
+The above exception was the direct cause of the following exception:
+
+Traceback (most recent call last):
+  File "/srv/main.py", line 3, in <module>
+    pool.map(f)
+IndexError: list index out of range
+'''
+    )
+    assert len(found) == 1
+    assert [r.type for r in found[0].raised if r.frames] == ["IndexError", "IndexError"]
+    assert found[0].raised[-1].link == "cause"
+
+
+def test_nothing_of_a_quiet_log_is_a_block(blocks):
+    _, found = blocks("[2026-03-02 10:00:00 TP0] Load weight begin. avail mem=70.1 GB\nplain words\n")
+    assert found == ()
