@@ -28,7 +28,10 @@ def first_failure(table: EventTable, episodes: Sequence[Episode], teardown: Rows
         found = _earliest(table, open_ones, teardown)
         if found.first.key in LOOKS_BACK:
             return next((e for e in survived if e.nature == roles.CAUSE and e.first.head < found.first.head), found)
-        return found
+        return _near_hint(table, episodes, found)
+    fallen = [e for e in episodes if e.nature == roles.WEAK and e.outcome == "terminal"]
+    if fallen:
+        return fallen[-1]
     serving = [e for e in survived if e.nature in (roles.CAUSE, roles.VICTIM) and e.stage not in _STARTUP]
     if serving:
         # Faults of start-up that were survived come back into question: something still fails while serving.
@@ -41,10 +44,25 @@ def first_failure(table: EventTable, episodes: Sequence[Episode], teardown: Rows
     return client[0] if client else None
 
 
+EXPLAINED_BY_HINTS = frozenset({"child-died", "kv-transfer", "warmup-failed", "exit"})
+HINT_S = 10.0
 LOOKS_BACK = frozenset({"kv-transfer"})
 """Victims whose cause was stated long before, and survived: a prefill server that never registered still serves."""
 
 _STARTUP = ("config", "init", "load", "kv-pool", "graph-capture", "warmup")
+
+
+def _near_hint(table: EventTable, episodes: Sequence[Episode], victim: Episode) -> Episode:
+    """A line with words of trouble shortly before a bare death says more than the death."""
+    if victim.nature != roles.VICTIM or victim.first.key not in EXPLAINED_BY_HINTS:
+        return victim
+    end = table.time_of(victim.first.head)
+    for episode in episodes:
+        begin = table.time_of(episode.first.head)
+        close = begin is not None and end is not None and end - begin <= HINT_S
+        if episode.nature == roles.WEAK and close and episode.first.head < victim.first.head:
+            return episode
+    return victim
 
 
 def _earliest(table: EventTable, episodes: list[Episode], teardown: Rows) -> Episode:

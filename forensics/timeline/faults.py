@@ -40,7 +40,7 @@ _BLOCK_KINDS = frozenset(
     }
 )
 _ERROR_KINDS = frozenset({"error", "exception", "exit"})
-_GLOG_ERROR = re.compile(rb"^(?:[\w.-]+ +\| |\[rank\d+\]:)?\[?[EF]\d{3,8} \d\d:\d\d:\d\d")
+_GLOG_ERROR = re.compile(rb"(?:^|[\s\[])[EF]\d{3,8} \d\d:\d\d:\d\d\.\d+")
 _UVICORN_ERROR = re.compile(r"^(?:ERROR|CRITICAL): ")
 
 
@@ -228,7 +228,7 @@ def _reason_row(table: EventTable, block: Block, raised: Raised) -> int:
     # A list of attempts (`- ImportError: …`) starts with the decisive one; a compiler ends with it.
     wanted = lines[reasons[0] if lines[reasons[0]].lstrip().startswith("- ") else reasons[-1]].strip()
     for row in block.rows[np.searchsorted(block.rows, raised.row) :][:400]:
-        if table.text(row).strip() == wanted:
+        if table.text(row).strip().removeprefix("- ") == wanted.removeprefix("- "):
             return row
     return raised.row
 
@@ -266,8 +266,10 @@ def _judge(table: EventTable, shape: Shape) -> tuple[str, str, str] | None:
         return phrase.nature, phrase.key, phrase.go_to
     if shape.kind in _ERROR_KINDS or _UVICORN_ERROR.match(text):
         return (roles.VICTIM, "exit", "") if shape.kind == "exit" else (roles.CAUSE, "error-line", "")
-    if shape.kind in ("cxx-log", "transport", "text", "message") and _GLOG_ERROR.search(table.raw(shape.row)[:120]):
+    if shape.kind in ("cxx-log", "transport", "text", "message") and _GLOG_ERROR.search(table.raw(shape.row)[:200]):
         return roles.CAUSE, "error-line", ""
+    if shape.kind in roles.WEAK_KINDS and roles.WEAK_WORDS.search(text[:400]):
+        return roles.WEAK, "weak", ""
     return None
 
 

@@ -44,7 +44,7 @@ def find_launches(table: EventTable, blocks: tuple[Block, ...], options: Options
         rows = np.flatnonzero(table.source == source).astype(np.int64)
         rows = _in_window(table, rows, options)
         if len(rows):
-            parts.extend(_parts(table, source, rows))
+            parts.extend(_parts(table, blocks, source, rows))
     groups = _grouped(table, parts)
     return tuple(_launch(table, blocks, options, group, f"L{place}") for place, group in enumerate(groups, start=1))
 
@@ -61,8 +61,8 @@ def _in_window(table: EventTable, rows: Rows, options: Options) -> Rows:
     return rows[keep]
 
 
-def _parts(table: EventTable, source: int, rows: Rows) -> list[_Part]:
-    edges = [int(rows[0]), *cuts(table, rows), int(rows[-1]) + 1]
+def _parts(table: EventTable, blocks: tuple[Block, ...], source: int, rows: Rows) -> list[_Part]:
+    edges = [int(rows[0]), *cuts(table, rows, blocks), int(rows[-1]) + 1]
     parts = []
     for low, high in pairwise(edges):
         inside = rows[(rows >= low) & (rows < high)]

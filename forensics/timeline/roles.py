@@ -9,16 +9,17 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-CAUSE, VICTIM, CLIENT, DEGRADED, TEARDOWN, ADVICE, NOISE = (
+CAUSE, VICTIM, WEAK, CLIENT, DEGRADED, TEARDOWN, ADVICE, NOISE = (
     "cause",
     "victim",
+    "weak",
     "client",
     "degraded",
     "teardown",
     "advice",
     "noise",
 )
-NATURES = (CAUSE, VICTIM, CLIENT, DEGRADED, TEARDOWN, ADVICE, NOISE)
+NATURES = (CAUSE, VICTIM, WEAK, CLIENT, DEGRADED, TEARDOWN, ADVICE, NOISE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,12 +41,12 @@ NOISE_PHRASES = _phrases(
     ("ignored-import", r"^Ignore import error when loading"),
     ("rlimit", r"^Fail to set RLIMIT"),
     ("custom-allreduce", r"^Setup Custom allreduce failed"),
-    ("py-spy-missing", r"^(?:Pyspy failed|All pyspy dump attempts failed|py-spy dump failed)"),
+    ("py-spy-missing", r"^(?:Pyspy (?:failed|dump)|All pyspy dump attempts failed|py-spy dump failed)"),
     ("coredump", r"coredump|^CUDA user-triggered"),
     ("watchdog-info", r"^Scheduler debug info|^scheduler\.cur_batch"),
     ("gc-hook", r"^post-warmup freeze_gc failed"),
     ("leak-report", r"^nanobind:|^\s*- leaked|leaked semaphore|leaked shared_memory"),
-    ("retract", r"^KV cache pool is full\. Retract requests"),
+    ("retract", r"^KV cache pool is full\. Retract requests|^Decode out of memory happened"),
     ("abort-unknown-rid", r"^Abort request for rid=\S+ not found"),
     ("nccl-plugin", r"Failed to (?:initialize|open|load) NET plugin|No plugin found|Failed to find reverse path"),
     ("asgi-header", r"Exception in ASGI application|^Task exception was never retrieved"),
@@ -75,7 +76,7 @@ VICTIM_PHRASES = _phrases(
         "peer-lost",
         r"Connection closed by (?:remote )?peer|Connection reset by peer|Broken pipe|recvValue failed"
         r"|Socket Timeout|sendBytes failed|socketProgress|NCCL communicator was aborted|ncclRemoteError"
-        r"|remote process exited",
+        r"|remote process exited|Timed out waiting \d+ms for (?:recv|send)|pair closure|^Los(?:t|ing) connection with",
         "the peer",
     ),
     (
@@ -101,7 +102,8 @@ VICTIM_PHRASES = _phrases(
         "child-died",
         r"[Ss]cheduler (?:is dead|died)|^Subprocess \S+ \(pid=\d+\) crashed with exit code|^Exit code: -?\d+"
         r"|crashed with exit code|exited with (?:code|status)|^A child process (?:died|exited)"
-        r"|process (?:\S+ )?(?:died|is dead) unexpectedly",
+        r"|process (?:\S+ )?(?:died|is dead) unexpectedly|^Child process unexpectedly failed"
+        r"|^Scheduler or DataParallelController \d+ terminated|^Initialization failed\. warmup error",
         "the child's own exception, its exit code",
     ),
     (
@@ -141,7 +143,7 @@ TEARDOWN_PHRASES = _phrases(
     ("killed-by-shell", r"^Killed\b|: line \d+: +\d+ Killed|\d+ Killed +\S"),
     (
         "graceful",
-        r"SIGTERM received|^Gracefully exiting|^(?:INFO: +)?(?:Shutting down|Finished server process"
+        r"SIGTERM received|^Signal SIGTERM|^Gracefully exiting|^(?:INFO: +)?(?:Shutting down|Finished server process"
         r"|Application shutdown complete|Waiting for application shutdown)",
     ),
     (
@@ -173,6 +175,7 @@ ADVICE_PHRASES = _phrases(
 CLIENT_PHRASES = _phrases(
     CLIENT,
     ("http-error", r"^\[http_server\] Error:"),
+    ("request-state", r"but the state was deleted in|^Hit invalid grammar|^Grammar accept_token failed for req"),
     ("client-gone", r"Request is disconnected from the client side|^ClientDisconnect"),
     (
         "overlong",
@@ -198,16 +201,22 @@ CAUSE_PHRASES = _phrases(
     ("device-assert", r"^Assertion failed: |: Assertion `"),
     ("pool-oom", r"^(?:Decode|Prefill|Extend) out of memory"),
     ("bind", r"\[Errno 98\]|address already in use|Address already in use"),
-    ("memory-advice-error", r"^Not enough memory\b"),
-    ("register", r"\bfailed to register\b|^Error fetching \S+"),
+    ("memory-advice-error", r"^Not enough (?:host )?memory\b"),
+    ("register", r"\b[Ff]ailed to (?:connect|register) to bootstrap|\bfailed to register\b|^Error fetching \S+"),
     ("argparse", r"^(?:usage: )?[\w./ -]+: error: "),
     ("ptxas", r"^ptxas (?:fatal|error)|^nvcc fatal|ninja: build stopped"),
     ("nan-detected", r"NaN detected!"),
     ("gpu-health", r"\bXid\b.*\d|uncorrectable ECC|NVRM: "),
     ("shm", r"No space left on device|Bus error"),
-    ("segfault", r"^Fatal Python error|\bSegmentation fault\b|!!!!!!! Segfault"),
+    ("segfault", r"^Fatal Python error|\bSegmentation fault\b|!!!!!!! Segfault|Caught signal \d+"),
     ("router-start", r"^Failed to start router|router.*failed to start"),
-    ("nvshmem", r"nvshmem.*(?:error|failed)|non-zero status"),
+    ("nvshmem", r"(?i:nvshmem).*(?:error|failed)|non-zero status|init failed for transport"),
+    ("transfer-engine", r"Transfer Engine initialization failed"),
+    ("port-taken", r"^Port \S+ is already in use|Port is already in use"),
+    ("rdma", r"\bibv_\w+ failed|Failed to (?:modify QP|register memory|create (?:QP|CQ))"),
+    ("memory-saver", r"CUresult error: \d"),
+    ("name-lookup", r"gai error|Name or service not known|Temporary failure in name resolution"),
+    ("collective-mismatch", r"Detected mismatch between collectives"),
     ("memory-leak", r"memory leak detected!"),
 )
 
@@ -228,6 +237,13 @@ WRAPPERS = re.compile(
     r"|Process group watchdog thread terminated)"
 )
 """Exceptions that only report the failure of what they wrap."""
+
+WEAK_WORDS = re.compile(
+    r"^(?:\[?\w+\]? )?(?:Error|Failed|Failure|Exception|Fatal|Unexpected error|Unable to|Could not|Cannot)\b"
+    r"|\bfailed\b(?= to\b| with\b|[:.!]|$)|\berror(?: code)?: "
+)
+"""Words of trouble in a line that nobody has a phrase for: it counts only where nothing else explains the end."""
+WEAK_KINDS = frozenset({"message", "text", "error", "ray", "router", "transport", "cxx-log", "nccl", "gloo"})
 
 CLIENT_FRAMES = re.compile(
     r"(?:starlette|fastapi|uvicorn|anyio)/|openai_api/adapter|entrypoints/openai/|serving_\w+\.py"

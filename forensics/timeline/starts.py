@@ -12,7 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from forensics.engine.table import EventTable
+from forensics.schema.block import Block
 from forensics.timeline.lookup import Rows, rows_of_shapes, shapes_where
+from forensics.timeline.roles import CAUSE, phrase_of
 
 _FIELD = re.compile(
     r"['\"]?\b(node_rank|nnodes|disaggregation_mode|dist_init_addr|model_path|port|random_seed|base_gpu_id"
@@ -22,12 +24,24 @@ _SERVICE = re.compile(rb"^\s*([A-Za-z][\w.-]*?)(?:-\d+)?\s+\| ")
 _ENDED = re.compile(
     r"SIGQUIT|sigquit|kill_process_tree called|^Killed|\bKilled\b|SIGTERM received|Finished server process"
     r"|crashed with exit code|Shutting down|scheduler (?:is dead|died)|^Exit code: |^[\w./ -]{1,80}: error: "
+    r"|^nanobind: |^\s*- leaked |leaked semaphore|leaked shared_memory|^See https://nanobind|^\s*- \.\.\. skipped"
 )
 _LAUNCH_COMMAND = re.compile(
     r"sglang[._](?:launch_server|bench|srt)|sglang\.launch|sglang serve|sglang_router|sglang\.bench"
 )
+_SERVER_COMMAND = re.compile(r"launch_server|sglang serve|sglang_router")
+_USAGE = re.compile(r"^usage:|^[\w./ -]{1,80}: error: ")
+_INIT = re.compile(r"^(?:Init (?:torch distributed|nccl|parallel) begin)")
+_ENTRY = re.compile(
+    r"_run_module_as_main|launch_server\.py|\brun_server$|\blaunch_server$|bin/sglang\b|/cli/(?:main|serve)\.py"
+)
+_CHILD = re.compile(
+    r"run_scheduler_process|multiprocessing/spawn|run_detokenizer_process|run_data_parallel_controller_process"
+)
 _SAME_START_S = 900.0
 _FIELDS_READ = 1 << 16
+MAX_INITS = 4096
+_PRINTED = ("server_args: {", "server_args=")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +60,8 @@ class Start:
 
 def find_starts(table: EventTable, rows: Rows) -> list[Start]:
     """The `server_args=` lines among `rows`, in order."""
-    kept = rows[np.isin(rows, table.rows_of_kind("server-args"))]
+    printed = rows_of_shapes(table, shapes_where(table, lambda s, t: s.kind == "server-args" or t.startswith(_PRINTED)))
+    kept = printed[np.isin(printed, rows)]
     starts = []
     for row in kept.tolist():
         text = table.text(row)[:_FIELDS_READ]
@@ -80,48 +95,98 @@ def command_rows(table: EventTable, rows: Rows) -> Rows:
 
 
 def usage_rows(table: EventTable, rows: Rows) -> Rows:
-    """First rows of argparse usages (a launch that fails there prints no server_args)."""
+    """First and last rows of argparse usages (a launch that fails there prints no server_args)."""
     kept = rows[np.isin(rows, table.rows_of_kind("argparse"))]
-    return np.array([r for r in kept.tolist() if table.text(r).startswith("usage:")], dtype=np.int64)
+    return np.array([r for r in kept.tolist() if _USAGE.search(table.text(r))], dtype=np.int64)
 
 
-def cuts(table: EventTable, rows: Rows) -> list[int]:
+@dataclass(frozen=True, slots=True)
+class _Anchor:
+    """A row that shows a launch: `args`, `command`, `usage`, `death` (the parent's own traceback), `init`."""
+
+    row: int
+    kind: str
+    start: Start | None = None
+
+
+def cuts(table: EventTable, rows: Rows, blocks: tuple[Block, ...] = ()) -> list[int]:
     """First rows of the second and later launches of one input (`rows` are all rows of that input)."""
     if not len(rows):
         return []
-    ends = end_rows(table, rows)
-    found: list[tuple[int, int]] = []  # (boundary, anchor)
+    dead = deaths(table, blocks, rows)
+    ends = np.union1d(end_rows(table, rows), np.array([b for _, b in dead], dtype=np.int64))
+    inits = init_rows(table, rows)
+    found: list[int] = []
     held: list[Start] = []
-    anchors = sorted(
-        [(int(r), None) for r in command_rows(table, rows)]
-        + [(int(r), None) for r in usage_rows(table, rows)]
-        + [(s.row, s) for s in find_starts(table, rows)],
-        key=lambda pair: pair[0],
-    )
-    last = int(rows[0])
-    open_anchor = False
-    for row, start in anchors:
-        ended = bool(len(ends)) and bool(((ends > last) & (ends < row)).any())
-        if start is not None and held and _same(held, start, ended):
-            held.append(start)
-            last = row
+    last = int(rows[0]) - 1
+    opened = False
+    for anchor in _anchors(table, rows, [a for a, _ in dead], inits):
+        ended = _any_between(ends, last - 1, anchor.row)
+        started = _any_between(inits, last, anchor.row)
+        if anchor.start is not None and held and _same(held, anchor.start, ended):
+            held.append(anchor.start)
+            last = anchor.row
             continue
-        fresh = not held and not found and not ended and not open_anchor
-        continues = open_anchor and not ended  # the command line or usage that this server_args belongs to
-        if not fresh and not continues and (start is not None or ended or _busy(table, rows, last, row)):
-            found.append((_boundary(table, rows, ends, last, row, start), row))
+        if _begins(anchor, ended, started, bool(held), opened, table):
+            boundary = _boundary(table, rows, ends, last, anchor)
+            if boundary > int(rows[0]):
+                found.append(boundary)
             held = []
-        if start is not None:
-            held.append(start)
-        open_anchor = start is None
-        last = row
-    return [boundary for boundary, _ in found]
+        if anchor.start is not None:
+            held.append(anchor.start)
+        last = anchor.row
+        opened = True
+    return found
 
 
-def _busy(table: EventTable, rows: Rows, low: int, high: int) -> bool:
-    """Whether anything with a log header stands between two anchors without server_args."""
-    between = rows[(rows > low) & (rows < high)]
-    return bool(len(between)) and bool((table.flags[between] & 2).any())
+def _begins(anchor: _Anchor, ended: bool, started: bool, held: bool, opened: bool, table: EventTable) -> bool:
+    """Whether an anchor begins a launch of its own, rather than belonging to the one that is open."""
+    if anchor.kind == "command":
+        return ended or ((held or started) and _SERVER_COMMAND.search(table.text(anchor.row)) is not None)
+    if anchor.kind in ("death", "init"):
+        return ended and (opened or started)
+    return ended or held or started
+
+
+def _anchors(table: EventTable, rows: Rows, dead: list[int], inits: Rows) -> list[_Anchor]:
+    found = [_Anchor(int(r), "command") for r in command_rows(table, rows)]
+    found += [_Anchor(int(r), "usage") for r in usage_rows(table, rows)]
+    found += [_Anchor(s.row, "args", s) for s in find_starts(table, rows)]
+    found += [_Anchor(r, "death") for r in dead]
+    found += [_Anchor(int(r), "init") for r in inits[:MAX_INITS]]
+    return sorted(found, key=lambda a: a.row)
+
+
+def _any_between(found: Rows, low: int, high: int) -> bool:
+    return bool(np.searchsorted(found, low, side="right") < np.searchsorted(found, high, side="left"))
+
+
+def init_rows(table: EventTable, rows: Rows) -> Rows:
+    """Rows at which a scheduler process begins to come up."""
+    found = rows_of_shapes(table, shapes_where(table, lambda s, t: _INIT.match(t) is not None))
+    return found[np.isin(found, rows)]
+
+
+def deaths(table: EventTable, blocks: tuple[Block, ...], rows: Rows) -> list[tuple[int, int]]:
+    """First and last rows of tracebacks with which the parent process died of its own error."""
+    found = []
+    for block in blocks:
+        if block.kind != "traceback" or block.rank is not None or not block.raised or not _holds(rows, block.head):
+            continue
+        stack = [(f.file, f.function) for f in block.frames]
+        if not any(_ENTRY.search(f"{file} {name}") for file, name in stack):
+            continue
+        if any(_CHILD.search(f"{file} {name}") for file, name in stack):
+            continue
+        phrase = phrase_of(f"{block.raised[0].type}: {block.raised[0].message}".split("\n", 1)[0])
+        if phrase is None or phrase.nature == CAUSE:
+            found.append((block.rows[0], block.rows[-1]))
+    return found
+
+
+def _holds(rows: Rows, row: int) -> bool:
+    at = int(np.searchsorted(rows, row))
+    return at < len(rows) and int(rows[at]) == row
 
 
 def _same(held: list[Start], new: Start, ended: bool) -> bool:
@@ -169,9 +234,10 @@ def _close(held: list[Start], new: Start, seconds: float) -> bool:
     return new.time is None or not times or min(abs(new.time - t) for t in times) <= seconds
 
 
-def _boundary(table: EventTable, rows: Rows, ends: Rows, last: int, row: int, start: Start | None) -> int:
-    """First row of the launch whose anchor is `row`: after everything that surely belongs to the one before."""
-    if start is None:
+def _boundary(table: EventTable, rows: Rows, ends: Rows, last: int, anchor: _Anchor) -> int:
+    """First row of the launch that an anchor shows: after everything that surely belongs to the one before."""
+    row = anchor.row
+    if anchor.kind in ("command", "usage"):
         return _with_shell_lines(table, row, last)
     between = rows[(rows > last) & (rows < row)]
     if not len(between):
@@ -182,12 +248,18 @@ def _boundary(table: EventTable, rows: Rows, ends: Rows, last: int, row: int, st
     kinds = np.array([s.kind in _OLD_KINDS for s in table.shapes], dtype=bool)
     foreign |= kinds[table.shape[between]]
     at = np.flatnonzero(foreign)
-    return int(between[at[-1] + 1]) if len(at) and at[-1] + 1 < len(between) else (row if len(at) else int(between[0]))
+    if not len(at):
+        return int(between[0])
+    return int(between[at[-1] + 1]) if at[-1] + 1 < len(between) else row
 
 
 def _with_shell_lines(table: EventTable, row: int, last: int) -> int:
-    """Shell lines directly above a command (`nohup:`, `+ export …`, prompts) belong to it."""
-    while row - 1 > last and table.kind(row - 1) in ("shell", "command") and not _ENDED.search(table.text(row - 1)):
+    """Shell lines directly above a command (`nohup:`, `+ export …`, prompts) and usage lines belong to it."""
+    while (
+        row - 1 > last
+        and table.kind(row - 1) in ("shell", "command", "argparse")
+        and not _ENDED.search(table.text(row - 1))
+    ):
         row -= 1
     return row
 
