@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+from forensics.knowledge.read_root import read_root
 from forensics.knowledge.roots import builtin_root
 from forensics.knowledge.store import Knowledge
 from forensics.rulebook.program import Program, program_of
@@ -34,9 +35,22 @@ class Library:
     def program(self) -> Program:
         return program_of(self.knowledge.rules)
 
+    @cached_property
+    def shipped(self) -> frozenset[str]:
+        """Ids of the findings that come with the program: no team can change those."""
+        return frozenset(f.id for f in read_root(builtin_root()).findings)
+
     @property
     def catalog(self) -> Catalog:
         return catalog()
+
+    def path_of(self, shown: str) -> Path | None:
+        """The file behind a path as messages give it; None where it is not at hand."""
+        base = builtin_root().base
+        for path in (Path(shown), *([base / shown] if base is not None else [])):
+            if path.is_file():
+                return path
+        return None
 
     def sample(self, case: str) -> Path | None:
         """The log of a case: `<id>` or `saga/<file>`, also without the id's first part (`a-`, `run-`)."""

@@ -13,7 +13,6 @@ from forensics.knowledge.library import Library
 from forensics.knowledge.lint_finding import lint_finding
 from forensics.knowledge.names import unknown_fact_hint
 from forensics.rulebook.lint import lint_patterns, lint_sources, pattern_places
-from forensics.rulebook.load import duplicate
 from forensics.rulebook.located import Reader
 from forensics.rulebook.problem import Problem, apply_edits
 from forensics.rulebook.program import program_of
@@ -24,7 +23,9 @@ from forensics.schema.span import Span
 RULE_ENDS = (".yaml", ".yml")
 
 
-def lint_file(path: Path, lib: Library, namespace: str = "", shown: str | None = None) -> list[Problem]:
+def lint_file(
+    path: Path, lib: Library, namespace: str = "", shown: str | None = None, shipped: bool = True
+) -> list[Problem]:
     """All problems of one file, in the order of their places. What the file is follows from its name and folder."""
     name = shown or str(path)
     if path.suffix in RULE_ENDS:
@@ -32,18 +33,13 @@ def lint_file(path: Path, lib: Library, namespace: str = "", shown: str | None =
     elif path.parent.name == "deployments":
         found = _deployment(path, name, lib, namespace)
     else:
-        found = _finding(path, name, lib, namespace)
+        found = _finding(path, name, lib, namespace, shipped)
     return sorted(found, key=lambda p: (p.span.line, p.span.column, p.code))
-
-
-def lint_files(files: Iterable[tuple[Path, str, str]], lib: Library) -> list[Problem]:
-    """Lint many files: (path, namespace, path as shown)."""
-    return [p for path, namespace, name in files for p in lint_file(path, lib, namespace, name)]
 
 
 def fix_file(path: Path, problems: Iterable[Problem]) -> int:
     """Apply the safe edits of one file's problems; gives how many."""
-    return apply_edits(path, list(problems))
+    return apply_edits(path, problems)
 
 
 def _rule(path: Path, name: str, lib: Library, namespace: str) -> list[Problem]:
@@ -58,15 +54,16 @@ def _rule(path: Path, name: str, lib: Library, namespace: str) -> list[Problem]:
     lint_patterns(reader, rule)
     lint_sources(reader, rule)
     _healthy(reader, rule)
-    other = lib.rules.get(rule.id)
-    if other is not None and not _same_file(other.span.path, name):
-        reader.problems.append(duplicate(rule.id, name, other.span.path))
-    return reader.problems
+    return reader.problems + _taken(name, lib)
 
 
-def _same_file(one: str, other: str) -> bool:
-    a, b = Path(one), Path(other)
-    return a.parts[-3:] == b.parts[-3:] or a.resolve() == b.resolve()
+def _taken(name: str, lib: Library) -> list[Problem]:
+    """The complaint of the store that this file's id is taken, where it has one."""
+    return [
+        Problem(e.code, e.message, e.span, e.hint)
+        for e in lib.knowledge.problems
+        if e.code == "K008" and e.span is not None and e.span.path == name
+    ]
 
 
 def _healthy(reader: Reader, rule: Rule) -> None:
@@ -80,18 +77,15 @@ def _healthy(reader: Reader, rule: Rule) -> None:
         reader.fault("R107", "the rule hits a healthy log", at, hint)
 
 
-def _finding(path: Path, name: str, lib: Library, namespace: str) -> list[Problem]:
+def _finding(path: Path, name: str, lib: Library, namespace: str, shipped: bool) -> list[Problem]:
     page = read_page(path, name)
     if isinstance(page, Problem):
         return [page]
     finding, problems = read_finding(page, namespace)
     if finding is None:
         return problems
-    lint_finding(page, finding, lib)
-    other = lib.findings.get(finding.id)
-    if other is not None and not _same_file(other.span.path, name) and not finding.override:
-        page.reader.problems.append(duplicate(finding.id, name, other.span.path))
-    return page.reader.problems
+    lint_finding(page, finding, lib, shipped)
+    return page.reader.problems + _taken(name, lib)
 
 
 def _deployment(path: Path, name: str, lib: Library, namespace: str) -> list[Problem]:
@@ -114,4 +108,4 @@ def _deployment(path: Path, name: str, lib: Library, namespace: str) -> list[Pro
         if "." not in key or unknown_fact_hint(key, lib.catalog) is not None:
             if facts is not None:
                 reader.add("D501", f"`{key}` is no fact", *facts.key_at[key], "see docs/facts.md")
-    return problems + reader.problems
+    return problems + reader.problems + _taken(name, lib)

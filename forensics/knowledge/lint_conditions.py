@@ -18,7 +18,7 @@ SERIES = frozenset(
 )
 
 
-def lint_conditions(reader: Reader, at: Located | None, lib: Library, versions: str) -> list[Node]:
+def lint_conditions(reader: Reader, at: Located | None, lib: Library, versions: str = "") -> list[Node]:
     """Check each condition of a list; gives those that parse."""
     found: list[Node] = []
     for item in at.items() if at is not None else ():

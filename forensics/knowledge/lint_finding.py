@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from forensics.grammar.condition_tree import Node
-from forensics.knowledge.front import Page, headings
+from forensics.knowledge.front import Page, headings, read_page
 from forensics.knowledge.library import Library
 from forensics.knowledge.lint_conditions import lint_conditions, lint_together
 from forensics.knowledge.names import alive, lifetime_text
@@ -11,29 +11,30 @@ from forensics.knowledge.privacy import leaks
 from forensics.knowledge.trial import cases_of, read_log
 from forensics.rulebook.evaluate import evaluate
 from forensics.rulebook.located import Located, Reader, nearest
-from forensics.rulebook.problem import Edit
+from forensics.rulebook.problem import Edit, Problem
 from forensics.rulebook.versions import in_range
 from forensics.schema.finding import Finding, LogBlock
 
 SECTIONS = ("What one sees", "What happens", "How to tell it from look-alikes", "Fix", "History")
 
 
-def lint_finding(page: Page, finding: Finding, lib: Library) -> None:
+def lint_finding(page: Page, finding: Finding, lib: Library, shipped: bool = True) -> None:
     """Note everything that is wrong with a finding beyond its form."""
     reader = page.reader
     assert reader.root is not None
     fields = reader.root.fields()
     grounds = fields["grounds"].fields() if "grounds" in fields else {}
-    lint_conditions(reader, fields.get("applies"), lib, finding.versions)
+    lint_conditions(reader, fields.get("applies"), lib)
     must: list[Node] = []
     for strength, at in grounds.items():
-        nodes = lint_conditions(reader, at, lib, finding.versions)
+        # What speaks against a cause may well be a release outside of its range.
+        nodes = lint_conditions(reader, at, lib, finding.versions if strength in ("must", "decisive", "strong") else "")
         must = nodes if strength == "must" else must
     lint_together(reader, grounds.get("must"), must, finding.versions)
     if "must" in grounds and not must and not any(c.strength == "must" for c in finding.grounds):
         reader.fault("F311", "`must` is empty: the finding would be a candidate for every log", grounds["must"],
                      "name the signal without which it cannot be this cause")
-    _references(reader, fields, finding, lib)
+    _references(reader, fields, finding, lib, shipped)
     _headings(page, fields, finding)
     _evidence(reader, fields, finding)
     _fix(reader, fields.get("fix"), finding, lib)
@@ -41,15 +42,18 @@ def lint_finding(page: Page, finding: Finding, lib: Library) -> None:
     _exercised(reader, grounds.get("must"), finding, lib)
 
 
-def _references(reader: Reader, fields: dict[str, Located], finding: Finding, lib: Library) -> None:
+def _references(
+    reader: Reader, fields: dict[str, Located], finding: Finding, lib: Library, shipped: bool
+) -> None:
     for item in fields["look_alikes"].items() if "look_alikes" in fields else ():
         name = reader.text(item)
         other = lib.findings.get(name)
         if other is None or name == finding.id:
             _dead(reader, item, name, "finding", [i for i in lib.findings if i != finding.id], "F301")
-        elif finding.id not in other.look_alikes:
+        elif finding.id not in other.look_alikes and (shipped or other.id not in lib.shipped):
             hint = f"add `{finding.id}` to `look_alikes` of {other.span.path}"
-            reader.add("F303", f"`{name}` does not name this finding as a look-alike", item.line, item.column, hint)
+            edit = mutual_edit(other, finding.id, lib)
+            reader.add("F303", f"`{name}` does not name this finding as a look-alike", item.line, item.column, hint, edit)
     for item in fields["explains"].items() if "explains" in fields else ():
         if reader.text(item) not in lib.rules:
             _dead(reader, item, reader.text(item), "rule", list(lib.rules), "F302")
@@ -57,6 +61,24 @@ def _references(reader: Reader, fields: dict[str, Located], finding: Finding, li
         at = item.fields().get("signal")
         if at is not None and reader.text(at) not in lib.rules:
             _dead(reader, at, reader.text(at), "rule", list(lib.rules), "F302")
+
+
+def mutual_edit(other: Finding, name: str, lib: Library) -> Edit | None:
+    """The edit of another finding's file that adds a look-alike there; None where that file is not at hand."""
+    path = lib.path_of(other.span.path)
+    page = read_page(path, other.span.path) if path is not None else None
+    if path is None or page is None or isinstance(page, Problem) or page.reader.root is None:
+        return None
+    root = page.reader.root
+    at = root.fields().get("look_alikes")
+    if at is None:
+        line = root.key_at["fix"][0] - 1 if "fix" in root.key_at else page.body_line - 2
+        return Edit(line, insert=f"look_alikes: [{name}]", path=str(path))
+    excerpt = page.reader.lines[at.line - 1]
+    if excerpt[at.column - 1 : at.column] == "[":
+        rest = ", " if at.items() else ""
+        return Edit(at.line, at.column, "[", f"[{name}{rest}", path=str(path))
+    return Edit(at.line, insert=f"{excerpt[: at.column - 1]}- {name}", path=str(path)) if at.items() else None
 
 
 def _dead(reader: Reader, at: Located, name: str, what: str, known: list[str], code: str) -> None:
@@ -107,7 +129,7 @@ def _evidence(reader: Reader, fields: dict[str, Located], finding: Finding) -> N
 def _fix(reader: Reader, at: Located | None, finding: Finding, lib: Library) -> None:
     for item, step in zip(at.items() if at is not None else (), finding.fix, strict=False):
         name = item.fields().get("name")
-        if step.kind != "flag" or name is None or "router" in step.note.lower():
+        if step.kind != "flag" or name is None or "router" in f"{finding.id} {finding.title} {step.note}".lower():
             continue
         versions = tuple(
             v for v in lib.catalog.read if in_range(v, finding.versions) and in_range(v, step.versions)
@@ -118,7 +140,7 @@ def _fix(reader: Reader, at: Located | None, finding: Finding, lib: Library) -> 
             hint = f"did you mean `{near}`?" if near else "no release that was read has it"
             edit = Edit(line, column, step.name, near) if near else None
             reader.add("F309", f"sglang has no flag `{step.name}`", line, column, hint, edit)
-        elif not alive(step.name, versions, lib.catalog):
+        elif step.op == "set" and not alive(step.name, versions, lib.catalog):
             lived = lifetime_text(step.name, lib.catalog)
             said = step.versions or finding.versions or "the newest release"
             reader.add("F309", f"`{step.name}` lived {lived}, not in {said}", line, column, "state `versions` of the step")

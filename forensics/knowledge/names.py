@@ -41,8 +41,13 @@ def unknown_fact_hint(name: str, catalog: Catalog) -> str | None:
 
 
 def fields(catalog: Catalog) -> frozenset[str]:
-    """All server_args fields of all releases that were read."""
-    return frozenset(entry["dest"] for entry in catalog.flags.values() if entry.get("dest"))
+    """All server_args fields of all releases that were read, older names of a field included."""
+    found: set[str] = set()
+    for entry in catalog.flags.values():
+        found.update(change["value"] for change in entry.get("dest_history", ()))
+        if entry.get("dest"):
+            found.add(entry["dest"])
+    return frozenset(found)
 
 
 def alive(name: str, versions: tuple[str, ...], catalog: Catalog) -> bool:

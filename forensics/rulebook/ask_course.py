@@ -130,13 +130,24 @@ def tried(node: Tried, case: Case) -> Outcome:
 
 def _had(node: Tried, case: Case) -> bool:
     """Whether a launch had the flag or variable."""
-    name = f"args.{catalog().dest(node.name)}" if node.name.startswith("--") else f"env.{node.name}"
-    found = look_up(case, name)
-    if not found.known:
-        return False
-    if node.value is None:
-        return truth(found.value) is True or (found.value is not None and spelled(found.value) not in ("", "none", "false"))
-    return equal(found.value, node.value, name.startswith("env."))
+    for name in _facts_of(node.name):
+        found = look_up(case, name)
+        if not found.known or found.value is None:
+            continue
+        if node.value is None:
+            return truth(found.value) is not False and spelled(found.value) not in ("", "none")
+        return equal(found.value, node.value, name.startswith("env."))
+    return False
+
+
+def _facts_of(setting: str) -> tuple[str, ...]:
+    """Facts that hold a setting's value: server_args fields change their names with the releases."""
+    if not setting.startswith("--"):
+        return (f"env.{setting}",)
+    found = catalog().flag(setting)
+    older = [change["value"] for change in found[1].get("dest_history", ())] if found else []
+    own = setting.lstrip("-").replace("-", "_")
+    return tuple(dict.fromkeys(f"args.{dest}" for dest in (catalog().dest(setting), *older, own)))
 
 
 def same_failure(one: Failure | None, other: Failure | None) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,13 +13,15 @@ from forensics.schema.span import Span
 @dataclass(frozen=True, slots=True)
 class Edit:
     """Replace `old` by `new` in one line (1-based) of the file; refused when the line no longer holds `old` there.
-    `column` is 1-based in code points. With `new=None` the whole line goes; `insert` puts a new line below instead."""
+    `column` is 1-based in code points. With `new=None` the whole line goes; `insert` puts a new line below instead. `path`
+    names another file that is to be edited (empty: the problem's own)."""
 
     line: int
     column: int = 1
     old: str = ""
     new: str | None = ""
     insert: str | None = None
+    path: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,11 +45,20 @@ class Problem:
         return self.error(ForensicsError).render()
 
 
-def apply_edits(path: Path, problems: list[Problem]) -> int:
-    """Apply the edits of the problems of one file, last line first; returns how many were applied."""
+def apply_edits(path: Path, problems: Iterable[Problem]) -> int:
+    """Apply the edits of one file's problems, also those that belong into other files; gives how many."""
+    by_file: dict[Path, set[Edit]] = {}
+    for problem in problems:
+        if problem.edit is not None:
+            by_file.setdefault(Path(problem.edit.path) if problem.edit.path else path, set()).add(problem.edit)
+    return sum(_apply_all(target, edits) for target, edits in by_file.items())
+
+
+def _apply_all(path: Path, edits: set[Edit]) -> int:
+    """The edits of one file, last place first, so that the places of the others stay true."""
     lines = path.read_text(encoding="utf-8").split("\n")
-    edits = sorted({p.edit for p in problems if p.edit}, key=lambda e: (e.line, e.column), reverse=True)
-    done = sum(_apply(lines, edit) for edit in edits)
+    order = sorted(edits, key=lambda e: (e.line, e.column, e.new or "", e.insert or ""), reverse=True)
+    done = sum(_apply(lines, edit) for edit in order)
     if done:
         path.write_text("\n".join(lines), encoding="utf-8")
     return done

@@ -1,0 +1,298 @@
+"""`forensics kb`: write, check, search and test the knowledge base.
+
+Exit codes: 0 fine, 1 problems were found (or a restatement refused), 2 bad input or usage.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from forensics.cli.kb_show import list_entries, print_hits, print_similar, show_entry
+from forensics.cli.kb_write import import_findings, new_finding
+
+if TYPE_CHECKING:
+    from forensics.knowledge.workplace import Target, Workplace
+    from forensics.rulebook.problem import Problem
+    from forensics.schema.options import Options
+
+app = typer.Typer(no_args_is_help=True, help="Write, check, search and test the knowledge base.")
+
+KB = typer.Option([], "--kb", help="A further knowledge base folder (findings/, deployments/, rules/). Repeatable.")
+RULES = typer.Option([], "--rules", help="A further folder of rules. Repeatable.")
+CONFIG = typer.Option(None, "--config", help="forensics.toml to use (default: the one in this folder).")
+FORMAT = typer.Option("text", "--format", help="text or json.")
+
+
+def options_of(kb: list[Path], rules: list[Path], config: Path | None) -> Options:
+    """Options of the kb commands."""
+    from forensics.schema.options import Options
+
+    return Options(kb=tuple(kb), rules=tuple(rules), config=config)
+
+
+@app.command()
+def lint(
+    paths: list[Path] = typer.Argument(None, help="Files or folders (default: the whole knowledge base)."),
+    fix: bool = typer.Option(False, "--fix", help="Apply the safe changes."),
+    kb: list[Path] = KB,
+    rules: list[Path] = RULES,
+    config: Path | None = CONFIG,
+    format: str = FORMAT,
+) -> int:
+    """Check rules, findings and deployments. Codes: docs/lint-codes.md."""
+    from forensics.knowledge.workplace import open_workplace
+
+    place = open_workplace(paths or [], options_of(kb, rules, config))
+    found = {t: _lint(t, place) for t in place.targets}
+    if fix and _fixed(found):
+        place = open_workplace(paths or [], options_of(kb, rules, config))
+        found = {t: _lint(t, place) for t in place.targets}
+    problems = [p for each in found.values() for p in each]
+    if not paths:
+        problems += _index_problem(place)
+    return _tell(problems, len(place.targets), format)
+
+
+def _lint(target: Target, place: Workplace) -> list[Problem]:
+    from forensics.knowledge.lint import lint_file
+
+    return lint_file(target.path, place.library, target.namespace, target.shown, target.shipped)
+
+
+def _fixed(found: dict[Target, list[Problem]]) -> int:
+    from forensics.knowledge.lint import fix_file
+
+    done = sum(fix_file(target.path, problems) for target, problems in found.items())
+    if done:
+        typer.echo(f"{done} changed", err=True)
+    return done
+
+
+def _index_problem(place: Workplace) -> list[Problem]:
+    from forensics.knowledge.index import stale
+
+    root = place.root
+    if root.kb is None or not (root.kb / "README.md").is_file():
+        return []
+    found = stale(root.kb / "README.md", place.library)
+    return [found] if found is not None else []
+
+
+def _tell(problems: list[Problem], files: int, format: str) -> int:
+    """Print problems; 1 where one is an error."""
+    errors = sum(1 for p in problems if p.severity == "error")
+    if format == "json":
+        shown = [
+            {
+                "code": p.code,
+                "severity": p.severity,
+                "path": p.span.path,
+                "line": p.span.line,
+                "column": p.span.column,
+                "message": p.message,
+                "hint": p.hint,
+                "fixable": p.edit is not None,
+            }
+            for p in problems
+        ]
+        typer.echo(json.dumps(shown, indent=1, ensure_ascii=False))
+        return 1 if errors else 0
+    for problem in problems:
+        typer.echo(problem.render())
+    fixable = sum(1 for p in problems if p.edit is not None)
+    more = f", {fixable} can be fixed by --fix" if fixable else ""
+    typer.echo(f"{files} files, {errors} errors, {len(problems) - errors} warnings{more}", err=True)
+    return 1 if errors else 0
+
+
+@app.command()
+def test(
+    paths: list[Path] = typer.Argument(None, help="Findings to test (default: all)."),
+    cross: bool = typer.Option(False, "--cross", help="Also all findings over all samples."),
+    kb: list[Path] = KB,
+    rules: list[Path] = RULES,
+    config: Path | None = CONFIG,
+) -> int:
+    """Run the log blocks of findings through the analyzer; with --cross also every finding over every sample."""
+    from forensics.knowledge.proof import test_findings
+    from forensics.knowledge.workplace import open_workplace
+
+    place = open_workplace(paths or [], options_of(kb, rules, config))
+    wanted = {t.shown for t in place.targets}
+    findings = [f for f in place.library.knowledge.findings if f.span.path in wanted or _among(f.span.path, place)]
+    problems = list(test_findings(findings, place.library))
+    for problem in problems:
+        typer.echo(problem.render())
+    blocks = sum(len(f.logs) for f in findings)
+    typer.echo(f"{len(findings)} findings, {blocks} log blocks, {len(problems)} failed", err=True)
+    bad = _cross(place, frozenset(f.id for f in findings) if paths else None) if cross else 0
+    return 1 if problems or bad else 0
+
+
+def _among(shown: str, place: Workplace) -> bool:
+    path = place.library.path_of(shown)
+    return path is not None and path.resolve() in {t.path.resolve() for t in place.targets}
+
+
+def _cross(place: Workplace, only: frozenset[str] | None) -> int:
+    from forensics.knowledge.proof import cross_fire, faults
+
+    shots = list(cross_fire(place.library, only))
+    bad = faults(shots, frozenset(place.library.findings))
+    for shot in shots:
+        mark = "!!" if shot in bad else "ok" if shot.expected else "  "
+        typer.echo(f"{mark} {shot.sample}: {shot.finding} {shot.verdict}{' [healthy]' if shot.healthy else ''}")
+    typer.echo(f"{len(shots)} hypotheses over the samples, {len(bad)} that must not be", err=True)
+    return len(bad)
+
+
+@app.command()
+def hook(
+    files: list[Path] = typer.Argument(None, help="Changed files, as pre-commit passes them."),
+    config: Path | None = CONFIG,
+) -> int:
+    """Check changed files only: lint, log blocks, restatements. Meant for pre-commit."""
+    from forensics.knowledge.workplace import open_workplace
+
+    wanted = [f for f in files or [] if f.is_file() and f.suffix in (".md", ".yaml", ".yml") and f.name != "README.md"]
+    if not wanted:
+        return 0
+    place = open_workplace(wanted, options_of([], [], config))
+    problems: list[Problem] = []
+    for target in place.targets:
+        found = _lint(target, place)
+        problems += found
+        if target.path.suffix == ".md" and not any(p.severity == "error" for p in found):
+            problems += _proved(target, place)
+    return _tell(problems, len(place.targets), "text")
+
+
+def _proved(target: Target, place: Workplace) -> list[Problem]:
+    """What the analyzer and the duplicate check say about one good-looking finding."""
+    from forensics.knowledge.finding import check_finding
+    from forensics.knowledge.proof import test_findings
+    from forensics.knowledge.similar import similar
+    from forensics.rulebook.problem import Problem
+
+    if target.path.parent.name == "deployments":
+        return []
+    finding, _ = check_finding(target.path, target.namespace, target.shown)
+    if finding is None:
+        return []
+    problems = list(test_findings([finding], place.library))
+    for old in similar(finding, place.library.knowledge.findings):
+        if old.restates and not finding.override:
+            message = f"this restates `{old.id}` ({old.path}): {old.why}"
+            problems.append(Problem("F315", message, finding.span, "add what is new to that finding instead"))
+    return problems
+
+
+@app.command()
+def similar(
+    file: Path = typer.Argument(..., help="A finding that is to be added."),
+    kb: list[Path] = KB,
+    rules: list[Path] = RULES,
+    config: Path | None = CONFIG,
+) -> int:
+    """Refuse a finding that restates an old one (exit code 1), and name those that are near."""
+    from forensics.knowledge.finding import check_finding
+    from forensics.knowledge.similar import similar as find_similar
+    from forensics.knowledge.workplace import open_workplace
+
+    place = open_workplace([file], options_of(kb, rules, config))
+    target = place.targets[0]
+    finding, problems = check_finding(file, target.namespace, target.shown)
+    if finding is None:
+        return _tell(problems, 1, "text")
+    return print_similar(finding, find_similar(finding, place.library.knowledge.findings))
+
+
+@app.command()
+def index(
+    check: bool = typer.Option(False, "--check", help="Only say whether it is stale (exit code 1)."),
+    kb: list[Path] = KB,
+    rules: list[Path] = RULES,
+    config: Path | None = CONFIG,
+) -> int:
+    """Write the generated tables of kb/README.md."""
+    from forensics.knowledge.index import index_text, stale, with_index
+    from forensics.knowledge.workplace import open_workplace
+
+    place = open_workplace([], options_of(kb, rules, config))
+    if place.root.kb is None:
+        typer.echo("this knowledge base has rules only: no index")
+        return 0
+    readme = place.root.kb / "README.md"
+    if check:
+        problem = stale(readme, place.library)
+        return _tell([problem], 1, "text") if problem is not None else 0
+    text = readme.read_text(encoding="utf-8") if readme.is_file() else ""
+    readme.write_text(with_index(text, index_text(place.library)), encoding="utf-8")
+    typer.echo(str(readme))
+    return 0
+
+
+@app.command()
+def search(
+    query: str = typer.Argument(..., help="Words, or a pasted log message (its numbers do not matter)."),
+    limit: int = typer.Option(10, "--limit", min=1, max=100),
+    kb: list[Path] = KB,
+    rules: list[Path] = RULES,
+    config: Path | None = CONFIG,
+    format: str = FORMAT,
+) -> int:
+    """Find findings, rules and deployments."""
+    from forensics.knowledge.search import search as find
+    from forensics.knowledge.workplace import open_workplace
+
+    place = open_workplace([], options_of(kb, rules, config))
+    return print_hits(find(query, place.library, limit), format)
+
+
+@app.command(name="list")
+def list_command(
+    what: str = typer.Argument("findings", help="findings, rules or deployments."),
+    category: str = typer.Option("", "--category", help="Only this category or family."),
+    kb: list[Path] = KB,
+    rules: list[Path] = RULES,
+    config: Path | None = CONFIG,
+    format: str = FORMAT,
+) -> int:
+    """List what is known."""
+    from forensics.knowledge.store import load
+
+    return list_entries(load(options_of(kb, rules, config)), what, category, format)
+
+
+@app.command()
+def show(
+    identity: str = typer.Argument(..., metavar="ID"),
+    kb: list[Path] = KB,
+    rules: list[Path] = RULES,
+    config: Path | None = CONFIG,
+    format: str = FORMAT,
+) -> int:
+    """Show one finding, rule or deployment."""
+    from forensics.knowledge.workplace import open_workplace
+
+    return show_entry(open_workplace([], options_of(kb, rules, config)).library, identity, format)
+
+
+@app.command()
+def schema(what: str = typer.Argument("finding", help="finding, rule or deployment.")) -> int:
+    """JSON Schema of rule files and front matter, for editors."""
+    from forensics.errors import UsageError
+    from forensics.knowledge.json_schema import schema_of
+
+    if what not in ("finding", "rule", "deployment"):
+        raise UsageError(f"there is no schema of `{what}`", hint="finding, rule or deployment")
+    typer.echo(json.dumps(schema_of(what), indent=2))
+    return 0
+
+
+app.command(name="new")(new_finding)
+app.command(name="import")(import_findings)

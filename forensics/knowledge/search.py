@@ -1,0 +1,140 @@
+"""Search over the knowledge base: words through SQLite's full text index, pasted messages by their shape."""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from rapidfuzz import fuzz
+from sqlite_utils import Database
+
+from forensics.knowledge.library import Library
+from forensics.rulebook.lint import fixed_text
+from forensics.rulebook.program import normal
+from forensics.schema.finding import Finding
+from forensics.schema.signal import Rule
+
+_WORD = re.compile(r"[A-Za-z][A-Za-z0-9_]+|\d[\w.]*")
+_HEADER = re.compile(r"^\[\d{4}-\d\d-\d\d[^\]]*\]\s*")
+LEAST_LIKENESS = 78.0
+"""Below this, two masked messages have only common words in common."""
+SHORTEST_MESSAGE = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """`kind` is finding, rule or deployment. `score` orders hits (more is better), `why` tells what fitted."""
+
+    kind: str
+    id: str
+    title: str
+    score: float
+    why: str
+
+
+def search(query: str, lib: Library, limit: int = 10) -> list[Hit]:
+    """The best hits: rules whose message the query is, the findings that need them, then full text."""
+    hits = {(h.kind, h.id): h for h in _by_text(query, lib, limit * 3)}
+    for hit in _by_message(query, lib):
+        old = hits.get((hit.kind, hit.id))
+        if old is None or hit.score > old.score:
+            hits[hit.kind, hit.id] = hit
+    return sorted(hits.values(), key=lambda h: (-h.score, h.kind, h.id))[:limit]
+
+
+def _by_text(query: str, lib: Library, limit: int) -> list[Hit]:
+    words = list(dict.fromkeys(w.lower() for w in _WORD.findall(query) if len(w) > 1))[:40]
+    if not words:
+        return []
+    database = Database(memory=True)
+    table = database["entries"]
+    table.insert_all(_entries(lib), columns={"kind": str, "id": str, "title": str, "words": str, "body": str})
+    table.enable_fts(["id", "title", "words", "body"], tokenize="porter")
+    # Every word is quoted: nothing of the query is read as FTS syntax.
+    wanted = " OR ".join(f'"{w}"' for w in words)
+    try:
+        rows = list(database.query(_SQL, {"query": wanted, "limit": limit}))
+    except sqlite3.OperationalError:
+        return []
+    best = max((-row["rank"] for row in rows), default=1.0) or 1.0
+    return [
+        Hit(row["kind"], row["id"], row["title"], 60.0 * -row["rank"] / best, f"text: {row['part']}") for row in rows
+    ]
+
+
+_SQL = """
+select entries.kind, entries.id, entries.title, bm25(entries_fts, 6.0, 5.0, 3.0, 1.0) as rank,
+       snippet(entries_fts, -1, '', '', ' … ', 8) as part
+from entries_fts join entries on entries.rowid = entries_fts.rowid
+where entries_fts match :query order by rank limit :limit
+"""
+
+
+def _entries(lib: Library) -> Iterable[dict[str, str]]:
+    for finding in lib.knowledge.findings:
+        terms = " ".join(c.text for c in (*finding.applies, *finding.grounds))
+        words = f"{finding.category} {' '.join(finding.sources)} {terms}"
+        yield {"kind": "finding", "id": finding.id, "title": finding.title, "words": words, "body": finding.body}
+    for rule in lib.rules.values():
+        words = f"{rule.family} {rule.role} {' '.join(fixed_text(p) for p in rule.patterns)}".replace(chr(1), ' ')
+        yield {"kind": "rule", "id": rule.id, "title": rule.title, "words": words, "body": rule.docs}
+    for known in lib.knowledge.deployments:
+        words = f"{known.gpu} {known.quantization} {known.architecture} {known.model}"
+        yield {"kind": "deployment", "id": known.id, "title": known.title, "words": words, "body": known.body}
+
+
+def _by_message(query: str, lib: Library) -> list[Hit]:
+    """Rules that a pasted line satisfies, findings that ask for them, and findings whose own logs hold such a line."""
+    lines = [_HEADER.sub("", x).strip() for x in query.split("\n")][:50]
+    lines = [x for x in lines if len(x) >= SHORTEST_MESSAGE]
+    hits: list[Hit] = []
+    for line in lines:
+        for rule in satisfied(line, lib):
+            hits.append(Hit("rule", rule.id, rule.title, 100.0, "this line satisfies the rule"))
+            hits += [Hit("finding", f.id, f.title, 90.0, f"asks for {rule.id}") for f in asking(rule.id, lib)]
+    masked = [normal(x) for x in lines]
+    for finding in lib.knowledge.findings:
+        score, text = _likeness(masked, finding)
+        if score >= LEAST_LIKENESS:
+            hits.append(Hit("finding", finding.id, finding.title, score, f"its log holds: {text[:80]}"))
+    return hits
+
+
+def satisfied(line: str, lib: Library) -> list[Rule]:
+    """Rules whose patterns the message satisfies (kinds and surroundings are not asked)."""
+    found = []
+    for index in lib.program.candidates(line):
+        ready = lib.program.ready[index]
+        if any(p.search(line) for p in ready.patterns) and not any(p.search(line) for p in ready.absent):
+            found.append(ready.rule)
+    return found
+
+
+def asking(rule: str, lib: Library) -> list[Finding]:
+    """Findings that name a signal in `must`, `decisive` or `strong`."""
+    word = re.compile(rf"(?<![\w/-]){re.escape(rule)}(?![\w-])")
+    strengths = ("must", "decisive", "strong")
+    return [
+        f
+        for f in lib.knowledge.findings
+        if any(c.strength in strengths and word.search(c.text) for c in f.grounds)
+    ]
+
+
+def _likeness(masked: list[str], finding: Finding) -> tuple[float, str]:
+    """The best likeness of a pasted line and a line of the finding's own logs, numbers left aside."""
+    best, text = 0.0, ""
+    for block in finding.logs:
+        if block.expect != "match":
+            continue
+        for line in block.text.split("\n"):
+            shape = normal(_HEADER.sub("", line).strip())
+            if len(shape) < SHORTEST_MESSAGE:
+                continue
+            for wanted in masked:
+                score = fuzz.ratio(wanted, shape, score_cutoff=max(best, LEAST_LIKENESS))
+                if score > best:
+                    best, text = score, line.strip()
+    return best * 0.95, text
