@@ -10,10 +10,10 @@ import numpy as np
 import numpy.typing as npt
 
 from forensics.engine.assemble import Assembled, AxisKey, assemble
-from forensics.engine.merge import Loaded, corrected, correction, interleave, order_inputs
+from forensics.engine.merge import Loaded, corrected, interleave, order_inputs
 from forensics.engine.probe import probe
-from forensics.engine.record import DECODE, PREFILL
-from forensics.engine.table import HEADED, UNATTRIBUTED, EventTable, Series, Shape
+from forensics.engine.series import KINDS, Places, series_of
+from forensics.engine.table import HEADED, UNATTRIBUTED, EventTable, Shape
 from forensics.engine.unwrap import GrammarUnwrapper
 from forensics.engine.worker import scan_source
 from forensics.errors import UsageError
@@ -64,9 +64,8 @@ def build_table(groups: list[list[Loaded]], options: Options) -> EventTable:
     for item in items:
         for kind, number in item.seen.kinds.items():
             counts[kind] = counts.get(kind, 0) + number
-    series = {
-        name: _series(name, kind, items, which, rank_maps) for name, kind in (("decode", DECODE), ("prefill", PREFILL))
-    }
+    place = Places(which, rows["time"], [len(group) > 1 for group in groups for _ in group])
+    series = {name: series_of(name, kind, items, place, rank_maps) for name, kind in KINDS.items()}
     return EventTable(
         sources=tuple(item.source for item in items),
         infos=tuple(_info(item) for item in items),
@@ -147,36 +146,6 @@ def _shapes(items: list[Loaded], which: Array, local_shape: Array) -> tuple[Arra
         renumber[old] = new
         shapes.append(Shape(new, *names[old], int(first[i]), counts[old]))
     return renumber[merged], tuple(shapes)
-
-
-def _series(name: str, kind: int, items: list[Loaded], which: Array, rank_maps: list[Array]) -> Series:
-    place: list[Array] = []
-    source: list[Array] = []
-    for i, item in enumerate(items):
-        place.append(_positions(i, item, kind, which))
-        source.append(np.full(len(item.seen.hot[kind].line), i, np.int16))
-    hots = [item.seen.hot[kind] for item in items]
-    row, src = np.concatenate(place), np.concatenate(source)
-    line = np.concatenate([h.line for h in hots])
-    time = np.concatenate([h.time - correction(item) for h, item in zip(hots, items, strict=True)])
-    rank = np.concatenate([m[h.rank] for h, m in zip(hots, rank_maps, strict=True)])
-    names = sorted({column for h in hots for column in h.columns})
-    columns = {c: np.concatenate([h.columns.get(c, np.full(len(h.line), np.nan)) for h in hots]) for c in names}
-    if len(items) > 1:
-        order = np.argsort(row, kind="stable")
-        row, src, line, time, rank = row[order], src[order], line[order], time[order], rank[order]
-        columns = {c: v[order] for c, v in columns.items()}
-    return Series(name, row, src, line, time, rank, columns)
-
-
-def _positions(number: int, item: Loaded, kind: int, which: Array) -> Array:
-    """Table position before which each batch line of one source stood."""
-    rows = np.flatnonzero(which == number)
-    line, hot = item.seen.rows.line, item.seen.hot[kind].line
-    sign = -1 if item.seen.reversed else 1
-    after = np.searchsorted(sign * line, sign * hot, side="right")
-    last = int(rows[-1]) + 1 if len(rows) else 0
-    return np.append(rows, last)[after].astype(np.int64)
 
 
 def _info(item: Loaded) -> SourceInfo:

@@ -12,7 +12,7 @@ from typing import IO, BinaryIO, cast
 
 from forensics.errors import InputError
 from forensics.ingest.sources import Source, node_hint
-from forensics.ingest.spool import compression_of, open_compressed, spool
+from forensics.ingest.spool import compression_of, spool, unpack
 from forensics.schema.options import Options
 from forensics.schema.report import ProblemInfo
 
@@ -132,8 +132,9 @@ def open_path(path: Path) -> Source:
     kind = compression_of(handle.read(4))
     notes: tuple[str, ...] = ()
     if kind:
-        handle.close()
-        handle, size, notes = open_compressed(path, kind)
+        handle.seek(0)
+        with handle:
+            handle, size, notes = unpack(handle, str(path), size, kind)
     source = Source(str(path), size, handle, kind, node_hint(str(path)), rotation_of(path.name)[1], notes)
     return _checked(source)
 
@@ -141,12 +142,12 @@ def open_path(path: Path) -> Source:
 def _stdin() -> Source:
     stream = cast(IO[bytes], sys.stdin.buffer)
     handle, size, notes = spool(stream, "-")
-    first = compression_of(Source("-", size, handle).pread(0, 4))
-    if first:
-        raise InputError(
-            "-: standard input is compressed", code="input-compressed", hint="pipe it through zcat or zstdcat"
-        )
-    return _checked(Source("-", size, handle, notes=notes))
+    kind = compression_of(Source("-", size, handle).pread(0, 4))
+    if kind:
+        handle.seek(0)
+        with handle:
+            handle, size, notes = unpack(handle, "-", size, kind)
+    return _checked(Source("-", size, handle, kind, notes=notes))
 
 
 def _checked(source: Source) -> Source:

@@ -6,7 +6,6 @@ import gzip
 import tempfile
 import zlib
 from collections.abc import Iterator
-from pathlib import Path
 from typing import IO, BinaryIO, cast
 
 import zstandard
@@ -52,9 +51,11 @@ def spool(stream: IO[bytes], name: str, compressed_size: int | None = None) -> t
 
 
 def _blocks(stream: IO[bytes], notes: list[str]) -> Iterator[bytes]:
+    # read1 gives what is there: a damaged tail does not take readable bytes before it along.
+    read = getattr(stream, "read1", stream.read)
     while True:
         try:
-            block = stream.read(_STEP)
+            block = read(_STEP)
         except (EOFError, zlib.error, gzip.BadGzipFile, zstandard.ZstdError) as problem:
             notes.append(f"compressed data ends early or is damaged ({problem}); read up to there")
             return
@@ -75,13 +76,13 @@ def _check(name: str, size: int, compressed: int | None) -> None:
         )
 
 
-def open_compressed(path: Path, kind: str) -> tuple[BinaryIO, int, tuple[str, ...]]:
-    """Spool a .gz or .zst file; the same as `spool`."""
-    size = path.stat().st_size
-    with path.open("rb") as raw:
-        if kind == "gz":
-            with gzip.GzipFile(fileobj=raw) as unpacked:
-                return spool(cast(IO[bytes], unpacked), str(path), size)
-        reader = zstandard.ZstdDecompressor(max_window_size=1 << 31).stream_reader(raw, read_across_frames=True)
-        with reader:
-            return spool(cast(IO[bytes], reader), str(path), size)
+def unpack(raw: BinaryIO, name: str, size: int, kind: str) -> tuple[BinaryIO, int, tuple[str, ...]]:
+    """Spool what a gz or zst stream of `size` bytes unfolds to; gives the same as `spool`."""
+    if kind == "gz":
+        with gzip.GzipFile(fileobj=raw) as unpacked:
+            return spool(cast(IO[bytes], unpacked), name, size)
+    reader = zstandard.ZstdDecompressor(max_window_size=1 << 31).stream_reader(
+        raw, read_across_frames=True, closefd=False
+    )
+    with reader:
+        return spool(cast(IO[bytes], reader), name, size)

@@ -1,0 +1,62 @@
+"""Batch series of all inputs in the order of the table."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from forensics.engine.merge import Loaded, correction
+from forensics.engine.record import DECODE, PREFILL
+from forensics.engine.table import Series
+
+Array = npt.NDArray[Any]
+KINDS = {"decode": DECODE, "prefill": PREFILL}
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """Where the rows of the table come from: `which` source each, its `time`; `mixed`: sources that are interleaved."""
+
+    which: Array
+    time: Array
+    mixed: list[bool]
+
+
+def series_of(name: str, kind: int, items: list[Loaded], place: Places, rank_maps: list[Array]) -> Series:
+    """One series from the batch lines of all inputs."""
+    hots = [item.seen.hot[kind] for item in items]
+    row = np.concatenate([_positions(i, item, kind, place) for i, item in enumerate(items)])
+    source = np.concatenate([np.full(len(h.line), i, np.int16) for i, h in enumerate(hots)])
+    line = np.concatenate([h.line for h in hots])
+    time = np.concatenate([h.time - correction(item) for h, item in zip(hots, items, strict=True)])
+    rank = np.concatenate([m[h.rank] for h, m in zip(hots, rank_maps, strict=True)])
+    names = sorted({column for h in hots for column in h.columns})
+    columns = {c: np.concatenate([h.columns.get(c, np.full(len(h.line), np.nan)) for h in hots]) for c in names}
+    if len(items) > 1:
+        order = np.lexsort((np.arange(len(row)), np.nan_to_num(time, nan=-np.inf) if any(place.mixed) else row, row))
+        row, source, line, time, rank = row[order], source[order], line[order], time[order], rank[order]
+        columns = {c: v[order] for c, v in columns.items()}
+    return Series(name, row, source, line, time, rank, columns)
+
+
+def _positions(number: int, item: Loaded, kind: int, place: Places) -> Array:
+    """Table position before which each batch line of one source stood: before the next row of its source, and in an
+    interleaved group as far up as its time allows."""
+    rows = np.flatnonzero(place.which == number)
+    line, hot = item.seen.rows.line, item.seen.hot[kind]
+    if not len(rows):
+        later = np.flatnonzero(place.which > number)
+        return np.full(len(hot.line), later[0] if len(later) else len(place.which), np.int64)
+    sign = -1 if item.seen.reversed else 1
+    after = np.searchsorted(sign * line, sign * hot.line, side="right")
+    below = np.append(rows, rows[-1] + 1)[after].astype(np.int64)
+    if not place.mixed[number]:
+        return below
+    above = np.concatenate([rows[:1], rows + 1])[after]
+    first, stop = int(rows[0]), int(rows[-1]) + 1
+    clock = np.maximum.accumulate(np.nan_to_num(place.time[first:stop], nan=-np.inf))
+    wanted = first + np.searchsorted(clock, np.nan_to_num(hot.time - correction(item), nan=-np.inf), side="right")
+    return np.clip(wanted, above, below).astype(np.int64)
