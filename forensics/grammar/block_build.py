@@ -39,7 +39,7 @@ def build(stream: Stream, tree: Tree[Token]) -> list[Block]:
     """The block of a stream (none, where nothing of it is worth keeping)."""
     body = tree.children[0]
     assert isinstance(body, Tree)
-    rows = tuple(sorted(t.line for t in body.scan_values(lambda v: isinstance(v, Token))))
+    rows = tuple(sorted(_row(t) for t in body.scan_values(lambda v: isinstance(v, Token))))
     if body.data == "traceback":
         return _traceback(stream, body, rows)
     if body.data == "faulthandler":
@@ -217,8 +217,9 @@ def _statement(kind: str, tokens: list[Token]) -> tuple[Raised, ...]:
         return (Raised(_row(first), "Assertion", first.partition("Assertion ")[2] or str(first), ()),)
     if kind == "argparse":
         last = tokens[-1]
-        stated = last.type == "USAGEERR"
-        return (Raised(_row(last), "ArgumentError", last.partition(": error: ")[2], ()),) if stated else ()
+        if last.type != "USAGEERR":
+            return ()
+        return (Raised(_row(last), "ArgumentError", last.partition(": error: ")[2], ()),)
     if kind == "watchdog":
         found = WATCHDOG.match(first)
         return (Raised(_row(first), "ProcessGroup", first[found.end() :].strip() if found else str(first), ()),)
@@ -228,8 +229,8 @@ def _statement(kind: str, tokens: list[Token]) -> tuple[Raised, ...]:
         message = what.partition("what():")[2].strip() if what is not None else str(first)
         return (Raised(_row(what if what is not None else first), name or "terminate", message, ()),)
     if kind in ("compile", "nccl"):
-        stated = next((t for t in tokens if re.search(r"\b(?:error|fatal|FAILED)\b", t)), first)
-        return (Raised(_row(stated), kind, str(stated), ()),)
+        reason = next((t for t in tokens if re.search(r"\b(?:error|fatal|FAILED)\b", t)), first)
+        return (Raised(_row(reason), kind, str(reason), ()),)
     return ()
 
 

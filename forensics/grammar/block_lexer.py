@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 from lark import Token
@@ -158,6 +158,6 @@ class BlockLexer(Lexer):
     def __init__(self, lexer_conf: Any) -> None:
         self.conf = lexer_conf
 
-    def lex(self, data: Sequence[tuple[str, int, str]]) -> Iterator[Token]:
-        for terminal, row, text in data:
+    def lex(self, lexer_state: Any, parser_state: Any = None) -> Iterator[Token]:
+        for terminal, row, text in lexer_state:
             yield Token(terminal, text, line=row)

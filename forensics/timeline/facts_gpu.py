@@ -47,9 +47,9 @@ _TABLE: tuple[tuple[str, int, str, int], ...] = (
 _PATTERNS = tuple(
     (
         re.compile(r"(?<![A-Za-z0-9])" + name.replace(" ", "[ _-]*") + r"(?![A-Za-z0-9])", re.IGNORECASE),
-        Gpu(name, *rest),
+        Gpu(name, sm, family, memory),
     )
-    for name, *rest in _TABLE
+    for name, sm, family, memory in _TABLE
 )
 
 SMEM_SM: dict[int, frozenset[int]] = {

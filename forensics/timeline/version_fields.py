@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
+from typing import Any
 
 from forensics.timeline.catalog import catalog, first_build_after
 from forensics.timeline.version_order import older
@@ -56,7 +57,7 @@ def field_lives() -> dict[str, FieldLife]:
     }
 
 
-def _names(entry: dict[str, object], at: dict[str, int], last: int) -> list[tuple[str, int, int]]:
+def _names(entry: dict[str, Any], at: dict[str, int], last: int) -> list[tuple[str, int, int]]:
     history = entry.get("dest_history") or [{"since": entry["first"], "value": entry["dest"]}]
     assert isinstance(history, list)
     if any(str(item["value"]).endswith(OPTION_ONLY) for item in history):
@@ -69,7 +70,7 @@ def _names(entry: dict[str, object], at: dict[str, int], last: int) -> list[tupl
     return result
 
 
-def _unsure(name: str, entry: dict[str, object]) -> bool:
+def _unsure(name: str, entry: dict[str, Any]) -> bool:
     """Deprecated flags keep their option after the field is gone; some options never were fields."""
     if name in NOT_PRINTED:
         return True
