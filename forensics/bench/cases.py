@@ -13,7 +13,9 @@ from typing import Any
 
 from forensics.errors import InputError
 
-HEALTHY, UNDETERMINED = "healthy", "undetermined"
+HEALTHY = ("healthy", "environment-report")
+"""Causes that are none: a launch that works, and an input that holds no launch."""
+UNDETERMINED = "undetermined"
 
 
 @dataclass(frozen=True, slots=True)

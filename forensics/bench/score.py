@@ -54,9 +54,9 @@ class Scores:
 
 def score(answers: Sequence[Answer]) -> Scores:
     """Figures over answers."""
-    enough = [a for a in answers if a.case.enough and a.case.cause not in (HEALTHY, UNDETERMINED)]
+    enough = [a for a in answers if a.case.enough and a.case.cause not in (*HEALTHY, UNDETERMINED)]
     modest = [a for a in answers if not a.case.enough or a.case.cause == UNDETERMINED]
-    healthy = [a for a in answers if a.case.cause == HEALTHY]
+    healthy = [a for a in answers if a.case.cause in HEALTHY]
     stated = [a for a in answers if a.case.states_failure]
     guilty = [a for a in answers if a.case.guilty]
     return Scores(
@@ -108,7 +108,7 @@ def confusions(answers: Iterable[Answer]) -> list[tuple[str, str, int]]:
     counted = Counter(
         (a.case.cause, a.top or "(none)")
         for a in answers
-        if a.case.enough and a.case.cause not in (HEALTHY, UNDETERMINED) and place(a) != 1
+        if a.case.enough and a.case.cause not in (*HEALTHY, UNDETERMINED) and place(a) != 1
     )
     return [(true, said, n) for (true, said), n in sorted(counted.items(), key=lambda p: (-p[1], p[0]))]
 
@@ -126,7 +126,7 @@ def misses(answers: Iterable[Answer]) -> list[str]:
 def _faults(a: Answer) -> list[str]:
     cause, parts = a.case.cause, []
     said = f"{a.top or 'nothing'} ({a.verdict or '-'})"
-    if cause == HEALTHY:
+    if cause in HEALTHY:
         parts += [f"healthy, but {said}"] if a.hypotheses else []
     elif cause == UNDETERMINED or not a.case.enough:
         parts += [] if modest_enough(a) else [f"not enough in the log for {cause}, but {said}"]

@@ -7,11 +7,12 @@ from collections.abc import Mapping, Sequence
 from forensics.diagnose.convert import plain, progress_text
 from forensics.diagnose.hypotheses import Diagnosis
 from forensics.diagnose.places import Places
-from forensics.diagnose.tried import Pair, concerns, first_failure, reference, same_failure
+from forensics.diagnose.tried import Pair, concerns, first_failure, reference
 from forensics.diagnose.variables import Varied, varied
 from forensics.diagnose.verdict import RULED_OUT
 from forensics.rulebook.case import Case
 from forensics.schema.report import AttemptInfo, Change
+from forensics.timeline.attempts import same_failure
 
 MAX_CHANGES = 20
 
@@ -29,7 +30,7 @@ def _row(
     launch = case.launch
     against = reference(cases[:position], case) if position else None
     changed = varied(against.launch, launch) if against else ()
-    same = next((c for c in cases[:position] if same_failure(c, case)), None)
+    same = next((c for c in cases[:position] if same_failure(c.launch, launch)), None)
     failure = first_failure(case)
     row = failure.row if failure else launch.ended_row
     return AttemptInfo(

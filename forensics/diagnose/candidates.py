@@ -61,7 +61,8 @@ def _beyond_failure(found: Candidate) -> bool:
 
 def _only(condition: str, signals: Iterable[str]) -> bool:
     """Whether a condition asks for nothing but these signals or the stated symptom."""
-    words = [w for w in condition.replace("first failure has ", "").split() if w not in ("or", "and", "symptom", "(", ")")]
+    plain = condition.replace("first failure has ", "").replace("(", " ").replace(")", " ")
+    words = [w for w in plain.split() if w not in ("or", "and", "symptom")]
     return all(w in signals or w in SYMPTOMS for w in words)
 
 

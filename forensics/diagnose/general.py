@@ -50,8 +50,8 @@ def _memory(case: Case, failure: Failure) -> General | None:
     if "out of memory" not in failure.text.lower() or "shared memory" in failure.text.lower():
         return None
     found = _OOM.search(failure.text)
-    why = "GPU memory ran out"
-    if found:
+    why = "; ".join(failure.reading) or "GPU memory ran out"
+    if found and not failure.reading:
         tried, free = _mib(found.group(1), found.group(2)), _mib(found.group(3), found.group(4))
         short = (
             "the request is larger than what is free, so this is no fragmentation"
@@ -166,6 +166,8 @@ def _ground(case: Case, failure: Failure, why: str) -> Ground:
 
 def _short(text: str) -> str:
     """The message itself, without time stamps in front, cut at a word."""
+    if "Traceback (most recent call last)" in text:
+        return "An exception whose message is cut off"
     bare = _STAMP.sub("", text).strip()
     return bare if len(bare) <= 70 else bare[:70].rsplit(" ", 1)[0] + " …"
 

@@ -34,9 +34,10 @@ def limits(launch: Launch) -> list[str]:
         return []
     notes = [] if failed else _proved(launch)
     if launch.truncated_head:
-        notes.append("not in the input: the head of the log, so the command, flags, release and early warnings are unknown")
+        notes.append("not in the input: the head of the log; command, flags, release and early warnings are unknown")
     if not launch.expected and launch.seen:
-        notes.append(f"lines of {_names(launch.seen)} only; how many ranks there are is unknown, so none can be called missing")
+        who = _names(launch.seen)
+        notes.append(f"lines of {who} only; how many ranks there are is unknown, so none can be called missing")
     elif launch.missing:
         notes.append(f"no line of {_names(launch.missing)}: nothing is known about them")
     if not failed and launch.reached == "serving" and launch.truncated_head:

@@ -15,9 +15,9 @@ from forensics.diagnose.grounds import UNKNOWN
 from forensics.diagnose.tried import has_step, step_name, step_text
 from forensics.diagnose.verdict import ESTABLISHED, RULED_OUT, Judged
 from forensics.rulebook.case import Case
-from forensics.rulebook.versions import overlap
-from forensics.schema.finding import FixStep
+from forensics.schema.finding import Finding, FixStep
 from forensics.schema.report import NextStep
+from forensics.timeline.catalog import check_fix
 
 MAX_STEPS = 5
 _PYTHON = re.compile(r"(?:^|/)python[\d.]*$")
@@ -90,8 +90,8 @@ def _verify(case: Case, live: Sequence[Judged]) -> list[NextStep]:
         return []
     finding = live[0].candidate.finding
     shows = finding.verify[0] if finding.verify else "the same load passes the point of failure"
-    for step in finding.fix:
-        if _offered(case, step) and not has_step(case.launch, step):
+    for step in _offered(case, finding):
+        if not has_step(case.launch, step):
             return [_experiment(case, step, live[:1], f"the fix holds when the relaunch shows: {shows}")]
     return []
 
@@ -100,8 +100,8 @@ def _experiments(case: Case, live: Sequence[Judged], group: Sequence[Case]) -> l
     found: list[tuple[tuple[int, int], NextStep]] = []
     varied: set[str] = set()
     for place, judged in enumerate(live):
-        for step in judged.candidate.finding.fix:
-            if not _offered(case, step) or any(has_step(c.launch, step) for c in group):
+        for step in _offered(case, judged.candidate.finding):
+            if any(has_step(c.launch, step) for c in group):
                 continue
             if step_name(step) in varied:
                 break
@@ -126,11 +126,10 @@ def _experiment(case: Case, step: FixStep, judged: Sequence[Judged], settles: st
     )
 
 
-def _offered(case: Case, step: FixStep) -> bool:
-    """Flags and environment only, and only those that this launch's release can have."""
-    if step.kind not in ("flag", "env") or (step.op != "remove" and "<" in (step.value or "")):
-        return False
-    return not step.versions or overlap(case.launch.version, step.versions) != "outside"
+def _offered(case: Case, finding: Finding) -> list[FixStep]:
+    """Flags and variables of a fix, as the releases that this launch can be spell them; no placeholders."""
+    forms = [form for step in finding.fix for form in check_fix(step, case.launch.version)]
+    return [f for f in forms if f.kind in ("flag", "env") and (f.op == "remove" or "<" not in (f.value or ""))]
 
 
 def _touched(judged: Judged, step: FixStep) -> bool:

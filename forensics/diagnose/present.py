@@ -13,8 +13,10 @@ from forensics.diagnose.places import Places
 from forensics.diagnose.tried import Pair, first_failure
 from forensics.diagnose.verdict import ESTABLISHED, POSSIBLE, RULED_OUT, Judged
 from forensics.rulebook.case import Case
+from forensics.schema.finding import FixStep
 from forensics.schema.report import ComparisonInfo, DifferenceInfo, GroundInfo, HypothesisInfo, Where
 from forensics.schema.span import Span
+from forensics.timeline.catalog import check_fix
 
 MAX_DIFFERENCES = 3
 
@@ -26,12 +28,12 @@ def hypothesis_infos(case: Case, found: Diagnosis, places: Places) -> list[Hypot
     infos: list[HypothesisInfo] = []
     if found.unclaimed is not None:
         infos.append(_shown_by(found.unclaimed, case, places))
-    infos += [_finding(j, places) for j in live]
+    infos += [_finding(j, case, places) for j in live]
     if found.engine is not None:
         infos.append(_engine(found.engine, case, places))
     if found.engine is not None and found.comparison is not None:
         infos += _differences(found.comparison, found.unnamed, case, places)
-    infos += [_finding(j, places) for j in dead]
+    infos += [_finding(j, case, places) for j in dead]
     return [_numbered(info, f"{case.launch.id}.H{n}") for n, info in enumerate(infos, 1)]
 
 
@@ -72,7 +74,7 @@ def comparison_info(found: Comparison | None, places: Places) -> ComparisonInfo 
     )
 
 
-def _finding(judged: Judged, places: Places) -> HypothesisInfo:
+def _finding(judged: Judged, case: Case, places: Places) -> HypothesisInfo:
     finding = judged.candidate.finding
     return HypothesisInfo.model_validate(
         {
@@ -83,7 +85,7 @@ def _finding(judged: Judged, places: Places) -> HypothesisInfo:
             "verdict": judged.verdict,
             "explains": list(judged.candidate.explains),
             "grounds": [ground_info(g, places) for g in _worth_showing(judged)],
-            "fix": [fix_info(step) for step in finding.fix],
+            "fix": [fix_info(step) for step in fix_for(finding.fix, case)],
             "why": places.safe(judged.why),
             "category": finding.category,
             "status": finding.status,
@@ -92,6 +94,13 @@ def _finding(judged: Judged, places: Places) -> HypothesisInfo:
             "sources": list(finding.sources),
         }
     )
+
+
+def fix_for(steps: Sequence[FixStep], case: Case) -> list[FixStep]:
+    """The steps as the releases that this launch can be understand them, those that none of them takes last."""
+    checked = [found for step in steps for found in check_fix(step, case.launch.version)]
+    distinct = list(dict.fromkeys(checked))
+    return sorted(distinct, key=lambda s: s.do.startswith("not applicable here"))
 
 
 def _worth_showing(judged: Judged) -> list[Ground]:

@@ -20,6 +20,7 @@ from forensics.schema.facts import Value
 from forensics.schema.finding import Finding, FixStep
 from forensics.schema.launch import Failure, Launch
 from forensics.schema.span import Span
+from forensics.timeline.attempts import same_failure
 from forensics.timeline.catalog import catalog
 
 TRUE_WORDS = {"1", "true", "yes", "on", ""}
@@ -39,19 +40,9 @@ def first_failure(case: Case) -> Failure | None:
     return case.launch.failure(case.launch.first_failure)
 
 
-def same_failure(a: Case, b: Case) -> bool:
-    """Whether two launches failed in the same way: same mechanism (or shared signals) at a comparable place."""
-    x, y = first_failure(a), first_failure(b)
-    if x is None or y is None:
-        return False
-    if x.mechanism == y.mechanism:
-        return True
-    return bool(set(x.signals) & set(y.signals)) and x.stage == y.stage
-
-
 def failing_alike(case: Case, others: Sequence[Case]) -> tuple[Case, ...]:
     """The other launches that failed as this one did."""
-    return tuple(o for o in others if o.launch.id != case.launch.id and same_failure(case, o))
+    return tuple(o for o in others if o.launch.id != case.launch.id and same_failure(case.launch, o.launch))
 
 
 def is_good(case: Case, than: Case) -> bool:

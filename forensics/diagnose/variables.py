@@ -10,9 +10,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from forensics.diagnose.controls import equal
-from forensics.schema.facts import Fact, Value
+from forensics.schema.facts import Value
 from forensics.schema.launch import Launch
 from forensics.schema.span import Span
+from forensics.timeline.attempts import Changed, changes
 from forensics.timeline.catalog import catalog
 
 NEUTRAL = frozenset(
@@ -79,33 +80,20 @@ class Varied:
 
 def varied(before: Launch, after: Launch) -> tuple[Varied, ...]:
     """What differs between two launches, flags first, in the order of their names."""
-    flags = _flags(before, after)
-    names = {v.name for v in flags}
+    found = [v for c in changes(before, after) if (v := _counts(c, before, after)) is not None]
+    names = {v.name for v in found}
     led = {name for leader, group in FOLLOWERS.items() if leader in names for name in group}
-    return tuple(v for v in flags if v.name not in led) + _environment(before, after)
+    return tuple(v for v in found if v.name not in led)
 
 
-def _flags(before: Launch, after: Launch) -> tuple[Varied, ...]:
-    a, b = _args(before), _args(after)
-    found = []
-    for name in sorted(a.keys() & b.keys()):
-        if name in NEUTRAL or _same(name, a[name].value, b[name].value):
-            continue
-        found.append(Varied("flag", name, a[name].value, b[name].value, b[name].where))
-    return tuple(found)
-
-
-def _environment(before: Launch, after: Launch) -> tuple[Varied, ...]:
-    a, b = _env(before), _env(after)
-    found = []
-    for name in sorted(a.keys() | b.keys()):
-        x, y = a.get(name), b.get(name)
-        old, new = (x.value if x else None), (y.value if y else None)
-        if name in NEUTRAL_ENV or (x and y and equal(old, new)):
-            continue
-        place = y or x
-        found.append(Varied("env", name, old, new, place.where if place else None))
-    return tuple(found)
+def _counts(change: Changed, before: Launch, after: Launch) -> Varied | None:
+    """The change with its place, unless it cannot explain a failure."""
+    neutral = NEUTRAL if change.kind == "flag" else NEUTRAL_ENV
+    if change.name in neutral or _same(change.name, change.before, change.after):
+        return None
+    fact = f"{'args' if change.kind == 'flag' else 'env'}.{change.name}"
+    place = after.facts.get(fact) or before.facts.get(fact)
+    return Varied(change.kind, change.name, change.before, change.after, place.where if place else None)
 
 
 @lru_cache(maxsize=1024)
@@ -118,19 +106,6 @@ def spellings(name: str) -> frozenset[str]:
     if renamed is not None and len(renamed.new) == 1:
         flags.add(renamed.new[0].partition("=")[0])
     return frozenset({name, *(known.dest(f) for f in flags if f.startswith("--"))})
-
-
-def _args(launch: Launch) -> dict[str, Fact]:
-    """Settings as the launch states them; translations into the names of other releases would count twice."""
-    return {
-        n.removeprefix("args."): f
-        for n, f in launch.facts.items()
-        if n.startswith("args.") and not f.how.startswith("inferred: this release calls")
-    }
-
-
-def _env(launch: Launch) -> dict[str, Fact]:
-    return {n.removeprefix("env."): f for n, f in launch.facts.items() if n.startswith("env.")}
 
 
 def _same(name: str, a: Value, b: Value) -> bool:
