@@ -360,3 +360,90 @@ IndexError: list index out of range
 def test_nothing_of_a_quiet_log_is_a_block(blocks):
     _, found = blocks("[2026-03-02 10:00:00 TP0] Load weight begin. avail mem=70.1 GB\nplain words\n")
     assert found == ()
+
+
+def test_labels_of_a_wrapper_keep_writers_apart(blocks):
+    _, found = blocks(
+        """(SchedulerActor pid=811) Traceback (most recent call last):
+(SchedulerActor pid=812) Traceback (most recent call last):
+(SchedulerActor pid=811)   File "/srv/a.py", line 1, in outer
+(SchedulerActor pid=812)   File "/srv/a.py", line 1, in outer
+(SchedulerActor pid=812)     f()
+(SchedulerActor pid=812) KeyError: 'b'
+(SchedulerActor pid=811)     f()
+(SchedulerActor pid=811) ValueError: a
+"""
+    )
+    assert [[r.type for r in b.raised] for b in found] == [["ValueError"], ["KeyError"]]
+    assert [len(b.rows) for b in found] == [4, 4]
+
+
+def test_compose_service_lines(blocks):
+    _, found = blocks(
+        """worker-1  | [2026-03-02 10:00:00 TP2] Scheduler hit an exception: Traceback (most recent call last):
+router-1  | plain line of another service
+worker-1  |   File "/srv/a.py", line 1, in outer
+worker-1  |     f()
+worker-1  | torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.
+router-1  | another one
+"""
+    )
+    assert [(str(b.rank), [r.type for r in b.raised]) for b in found] == [("TP2", ["torch.OutOfMemoryError"])]
+    assert found[0].raised[0].message == "CUDA out of memory. Tried to allocate 2.00 GiB."
+
+
+def test_a_compile_error_message_keeps_its_last_line(blocks):
+    _, found = blocks(
+        """[2026-03-02 10:00:00 TP0] Scheduler hit an exception: Traceback (most recent call last):
+  File "/srv/triton/code_generator.py", line 1, in ast_to_ttir
+    raise CompilationError
+triton.compiler.errors.CompilationError: at 12:4:
+    x = tl.load(ptr)
+    y = x.to(tl.float8e4nv)
+        ^
+ValueError("type fp8e4nv not supported in this architecture")
+
+[2026-03-02 10:00:01] Received sigquit from a child process. It usually means the child failed.
+"""
+    )
+    assert len(found) == 1
+    assert found[0].raised[0].message.splitlines()[0] == "at 12:4:"
+    assert found[0].raised[0].message.splitlines()[-1].startswith("ValueError(")
+
+
+def test_ptxas_errors_are_a_block(blocks):
+    _, found = blocks(
+        """ptxas /tmp/tmpabc.ptx, line 77; error   : Feature '.tile' not supported on .target 'sm_120'
+ptxas /tmp/tmpabc.ptx, line 91; error   : Feature '.tile' not supported on .target 'sm_120'
+ptxas fatal   : Ptx assembly aborted due to errors
+"""
+    )
+    assert [(b.kind, len(b.rows)) for b in found] == [("triton-compile", 3)]
+    assert "not supported on .target" in found[0].raised[0].message
+
+
+def test_nccl_warnings_run_together(blocks):
+    _, found = blocks(
+        """node-a:811:900 [3] transport/net_ib.cc:94 NCCL WARN Got completion from peer with status=12
+node-a:811:900 [3] NCCL INFO transport/net.cc:1 -> 6
+"""
+    )
+    assert [(b.kind, len(b.rows)) for b in found] == [("nccl", 1)]
+
+
+def test_an_unrelated_record_above_a_bare_traceback_gives_no_rank(blocks):
+    _, found = blocks(
+        """[2026-03-02 10:00:00 TP3] Load weight begin. avail mem=70.10 GB
+Traceback (most recent call last):
+  File "/srv/a.py", line 1, in <module>
+KeyboardInterrupt
+[2026-03-02 10:00:00 TP2] ERROR: worker loop failed with an exception
+Traceback (most recent call last):
+  File "/srv/a.py", line 1, in <module>
+ZeroDivisionError: division by zero
+"""
+    )
+    assert [(b.rank and str(b.rank), b.raised[0].type) for b in found] == [
+        (None, "KeyboardInterrupt"),
+        ("TP2", "ZeroDivisionError"),
+    ]

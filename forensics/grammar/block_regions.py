@@ -13,6 +13,8 @@ from forensics.grammar.block_lexer import SEED_KINDS, SEEDS
 FOLLOW = 1500
 """Most headerless rows that one seed may draw in (a longer exception message is cut)."""
 FOLLOW_HEADED = 6
+MAX_REGION = 400_000
+"""Most rows that are looked at: of a longer flood the first three quarters and the last quarter."""
 OPAQUE = ("request-dump", "server-args", "command", "access", "decode-batch", "prefill-batch", "progress", "router")
 _GLOBAL_RANK = re.compile(rb"\[rank(\d+)\]:")
 _LABEL = re.compile(r"\(([^()]{0,80}pid=\d+[^()]{0,80})\)|^([A-Za-z][\w.-]*)\s*\|")
@@ -33,7 +35,11 @@ def region(table: EventTable) -> npt.NDArray[np.int64]:
     ends = np.minimum(following, seeds + FOLLOW)
     per_line = headed[seeds]
     ends = np.where(per_line, np.maximum(ends, np.minimum(seeds + FOLLOW_HEADED, len(table))), ends)
-    return _union(seeds, ends, len(table))
+    found = _union(seeds, ends, len(table))
+    if len(found) <= MAX_REGION:
+        return found
+    head = MAX_REGION * 3 // 4
+    return np.concatenate([found[:head], found[head - MAX_REGION :]])
 
 
 def _is_seed(kind: str, text: str) -> bool:

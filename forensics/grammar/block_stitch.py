@@ -51,15 +51,25 @@ class Stitcher:
         self.done: list[Stream] = []
         self.paths: set[tuple[tuple[str, str], ...]] = set()
         self.asserts: dict[str, Stream] = {}
-        self.current: Stream | None = None
+        self.label = ""
+        self._currents: dict[str, Stream | None] = {}
         self.starts = table.rows_of_kind("server-args")
+
+    @property
+    def current(self) -> Stream | None:
+        """The stream that the writer of this line fed last, None after a line that ended it."""
+        return self._currents.get(self.label)
+
+    @current.setter
+    def current(self, stream: Stream | None) -> None:
+        self._currents[self.label] = stream
 
     def run(self) -> list[Stream]:
         """All streams of the table, in file order."""
         previous = -2
         for row in region(self.table).tolist():
             if row != previous + 1:
-                self.current = None
+                self._currents[""] = None
             self.feed(self._line(row))
             previous = row
         streams = self.done + self.open
@@ -82,6 +92,7 @@ class Stitcher:
 
     def feed(self, line: Line) -> None:
         """One more row."""
+        self.label = line.label
         match line.terminal:
             case "HEAD" | "REMOTE":
                 self._head(line)
