@@ -1,0 +1,1 @@
+"""Builds forensics/data from the published sglang releases by static reading; sglang is never imported."""
