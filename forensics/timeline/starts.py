@@ -11,10 +11,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from forensics.engine.table import EventTable
+from forensics.engine.table import EventTable, Shape
 from forensics.schema.block import Block
-from forensics.timeline.lookup import Rows, rows_of_shapes, shapes_where
+from forensics.timeline.lookup import OPAQUE, Rows, rows_of_shapes, shapes_where
 from forensics.timeline.roles import CAUSE, phrase_of
+from forensics.timeline.stages import mark_of
 
 _FIELD = re.compile(
     r"['\"]?\b(node_rank|nnodes|disaggregation_mode|dist_init_addr|model_path|port|random_seed|base_gpu_id"
@@ -31,6 +32,7 @@ _LAUNCH_COMMAND = re.compile(
 )
 _SERVER_COMMAND = re.compile(r"launch_server|sglang serve|sglang_router")
 _USAGE = re.compile(r"^usage:|^[\w./ -]{1,80}: error: ")
+_HTTP_DOWN = re.compile(r"^(?:INFO: +)?(?:Waiting for application|Application s|Finished server|Shutting down)")
 _INIT = re.compile(r"^(?:Init (?:torch distributed|nccl|parallel) begin)")
 _ENTRY = re.compile(
     r"_run_module_as_main|launch_server\.py|\brun_server$|\blaunch_server$|bin/sglang\b|/cli/(?:main|serve)\.py"
@@ -80,9 +82,7 @@ def end_rows(table: EventTable, rows: Rows) -> Rows:
     """Rows that tell of a server's end."""
     ids = shapes_where(
         table,
-        lambda s, t: (
-            s.kind in ("exit", "sigquit") or (s.kind not in ("request-dump", "access") and _ENDED.search(t) is not None)
-        ),
+        lambda s, t: s.kind in ("exit", "sigquit") or (s.kind not in OPAQUE and _ENDED.search(t[:2000]) is not None),
     )
     found = rows_of_shapes(table, ids)
     return found[np.isin(found, rows)]
@@ -245,12 +245,21 @@ def _boundary(table: EventTable, rows: Rows, ends: Rows, last: int, anchor: _Anc
     foreign = np.zeros(len(between), dtype=bool)
     foreign |= table.rank[between] >= 0
     foreign |= np.isin(between, ends)
-    kinds = np.array([s.kind in _OLD_KINDS for s in table.shapes], dtype=bool)
-    foreign |= kinds[table.shape[between]]
+    foreign |= np.isin(between, rows_of_shapes(table, shapes_where(table, _is_old)))
     at = np.flatnonzero(foreign)
     if not len(at):
         return int(between[0])
     return int(between[at[-1] + 1]) if at[-1] + 1 < len(between) else row
+
+
+def _is_old(shape: Shape, text: str) -> bool:
+    """Whether a line speaks of a server that is up, or of a failure: no line of the config stage."""
+    return (
+        shape.kind in _OLD_KINDS
+        or shape.kind == "error"
+        or mark_of(text[:400]) is not None
+        or _HTTP_DOWN.search(text[:400]) is not None
+    )
 
 
 def _with_shell_lines(table: EventTable, row: int, last: int) -> int:
