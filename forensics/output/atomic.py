@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from forensics.errors import UsageError
@@ -14,20 +16,31 @@ def write_atomic(path: Path, data: str | bytes) -> None:
 
     Raises UsageError (exit 2) when the folder is missing, read-only or full; the old file is then untouched.
     """
-    raw = data.encode() if isinstance(data, str) else data
+    with replacing(path) as fresh:
+        fresh.write_bytes(data.encode() if isinstance(data, str) else data)
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """A new, empty neighbour of `path` to write into; it takes the place of `path` when the block ends well.
+
+    Raises UsageError (exit 2) when the folder is missing, read-only or full; the old file is then untouched.
+    """
     name = ""
     try:
-        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent or Path())
-        with os.fdopen(handle, "wb") as file:
-            file.write(raw)
-            file.flush()
+        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+        os.close(handle)
+        yield Path(name)
+        with Path(name).open("rb") as file:
             os.fsync(file.fileno())
         Path(name).chmod(0o644)
         Path(name).replace(path)
+        name = ""
     except OSError as error:
-        if name:
-            Path(name).unlink(missing_ok=True)
         raise UsageError(
             f"cannot write {path}: {error.strerror or error}",
             hint="choose another place with -o, or free some space; an older file of that name is unchanged",
         ) from None
+    finally:
+        if name:
+            Path(name).unlink(missing_ok=True)

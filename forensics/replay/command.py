@@ -67,6 +67,8 @@ def run_replay(request: Request) -> int:
     """Plan, show, and run when allowed. Exit code as the command documents it."""
     screen = Screen(sys.stdout)
     report = _analysis(request)
+    for problem in report.problems if report else ():
+        screen.say(f"problem: {problem.path or ''}:{problem.line or ''}: {problem.message}", "red")
     launch = _focus(report)
     base = base_command(launch, request.launch, request.launch_file, request.python)
     plans = _plans(request, base, report, launch)

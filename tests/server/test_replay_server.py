@@ -75,7 +75,7 @@ def test_the_diagnosis_alone_leads_to_the_fix_and_a_wrong_one_comes_first_on_the
     wrong.parent.mkdir(parents=True)
     wrong.write_text(
         "---\nid: too-many-running-requests\ntitle: Too many requests run at once\ncategory: runtime\nstatus: suspected\n"
-        'versions: ""\ngrounds:\n  must: [nan-logits-check]\n  decisive: [nan-logits-check]\nexplains: [nan-logits-check]\n'
+        'versions: ""\nsources: []\ngrounds:\n  must: [nan-logits-check]\n  decisive: [nan-logits-check]\nexplains: [nan-logits-check]\n'
         "fix:\n  - {kind: flag, op: set, name: --max-running-requests, value: '4', runnable: true}\n"
         "log_evidence: real\n---\n# Too many requests run at once\n"
     )
