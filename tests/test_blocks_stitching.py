@@ -447,3 +447,19 @@ ZeroDivisionError: division by zero
         (None, "KeyboardInterrupt"),
         ("TP2", "ZeroDivisionError"),
     ]
+
+
+def test_a_native_trace_inside_a_message_is_no_second_traceback(blocks):
+    _, found = blocks(
+        """[2026-03-02 10:00:00 TP0] Scheduler hit an exception: Traceback (most recent call last):
+  File "/srv/kernel.py", line 4, in launch
+    run()
+tvm.error.InternalError: Traceback (most recent call last):
+  File "/src/native.cc", line 120, in Launch()
+InternalError: Check failed: (status == 0) is false
+[2026-03-02 10:00:01] Received sigquit from a child process. It usually means the child failed.
+"""
+    )
+    assert [[r.type for r in b.raised] for b in found] == [["tvm.error.InternalError"]]
+    assert found[0].raised[0].message.endswith("Check failed: (status == 0) is false")
+    assert [f.function for f in found[0].frames] == ["launch"]

@@ -10,7 +10,8 @@ sglang itself is never imported.
                                          may be deleted afterwards (--fresh: read the flags again)
   build_catalog.py check                 print the entries to look at by hand after a build
 
-To add a release: append it to VERSIONS, then `fetch THAT_VERSION`, `build`, `check`.
+To add a release: append it to VERSIONS, then `fetch THAT_VERSION`, `build`, `check`,
+and list it (and the releases that were not read) in forensics/data/releases.json.
 After a change to scan_file() delete .cache and fetch everything again.
 """
 

@@ -18,6 +18,8 @@ TYPE_LIKE = re.compile(
 )
 WARNING_TYPE = re.compile(r"[\w.]*Warning$")
 MARGIN = re.compile(r"\s*\| ?")
+NATIVE_TRACE = re.compile(r"[\w.]+(?:Error|Exception): Traceback \(most recent call last\)")
+"""An exception whose message is a native library's own trace (TVM prints them like this)."""
 SPLIT = re.compile(r"\s*\+(?:-\+)?-{8,}")
 GROUP_HEAD = re.compile(r"\s*\+ Exception Group Traceback")
 RAY_HEAD = re.compile(r"ray::\S{1,300}.{0,80}\(pid=\d+")

@@ -15,6 +15,7 @@ from forensics.grammar.block_lexer import (
     FRAME,
     GLOBAL_RANK,
     NATIVE,
+    NATIVE_TRACE,
     PYSPY_FRAME,
     classify,
     is_exception,
@@ -129,6 +130,8 @@ class Stitcher:
     # -- tracebacks ---------------------------------------------------------------------------------------------
 
     def _head(self, line: Line) -> None:
+        if self._native_trace(line):
+            return
         linked = [s for s in self._tracebacks(line) if s.phase == "linked" and line.row - s.last <= FAR]
         stream = self._inside(line)
         if linked:
@@ -138,6 +141,15 @@ class Stitcher:
             self._lead(stream, line)
         self._add(stream, line, line.terminal)
         stream.phase, stream.frames = "head", []
+
+    def _native_trace(self, line: Line) -> bool:
+        """Takes `TypeError: Traceback …` under frames as the exception line that it is."""
+        stream = self.current
+        if stream is None or stream.phase != "frames" or not NATIVE_TRACE.match(line.text):
+            return False
+        self._add(stream, line, "EXC")
+        stream.phase, stream.more, stream.native_trace = "raised", 0, True
+        return True
 
     def _inside(self, line: Line) -> Stream | None:
         """The stream whose middle a head is: the next part of an exception group, a quoted remote traceback, or the
@@ -179,6 +191,9 @@ class Stitcher:
         path = (found.group(1), found.group(3) or "")
         if self.current and self.current.kind == "faulthandler":
             self._add(self.current, line, "FRAME")
+            return
+        if self.current and self.current.native_trace and self.current.phase == "raised" and not line.headed:
+            self._message(self.current, line)
             return
         stream = self._best(line, path)
         if stream is None:

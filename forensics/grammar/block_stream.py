@@ -29,7 +29,8 @@ BOUND_KINDS = frozenset({
 
 @dataclass(slots=True)
 class Stream:
-    """One block in the making. `phase` (tracebacks): head, frames, raised, linked. `frames` are (file, function)."""
+    """One block in the making. `phase` (tracebacks): head, frames, raised, linked. `frames` are (file, function).
+    `native_trace`: its message is a trace of its own, whose frames are text here."""
 
     kind: str
     label: str = ""
@@ -44,6 +45,7 @@ class Stream:
     total: int = 0
     more: int = 0
     ranked_by: str = "header"
+    native_trace: bool = False
 
     @property
     def last(self) -> int:
