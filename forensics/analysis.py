@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from forensics.diagnose.baseline import compare_baseline
@@ -48,7 +49,7 @@ def report(reading: Reading, options: Options, knowledge: Knowledge) -> Report:
     """The report on inputs that were read."""
     problems = [*reading.problems, *(problem_info(p) for p in knowledge.problems)]
     baseline = _baseline(options, knowledge, problems)
-    places = Places((reading.table, *((baseline.table,) if baseline else ())), masker(options))
+    places = Places((reading.table, *((baseline.table,) if baseline else ())), masker(options, knowledge.config.secrets))
     found = diagnose(reading.cases, knowledge, options, places, baseline.cases if baseline else ())
     if found.focus is None and reading.cases:
         raise UsageError(
@@ -91,9 +92,9 @@ def read(names: Sequence[str], options: Options, knowledge: Knowledge, prefix: s
     return Reading(table, blocks, tuple(earlier), tuple(inputs.problems))
 
 
-def masker(options: Options) -> Callable[[str], str]:
-    """What hides secrets in every text that is shown."""
-    return mask if options.mask else (lambda text: text)
+def masker(options: Options, extra: Sequence[str] = ()) -> Callable[[str], str]:
+    """What hides secrets in every text that is shown; `extra` are further patterns of forensics.toml."""
+    return partial(mask, extra=tuple(extra)) if options.mask else (lambda text: text)
 
 
 def problem_info(problem: object) -> ProblemInfo:

@@ -1,0 +1,157 @@
+"""Launches of one input as experiments: pairs, refutations, controls, next steps, baseline."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from diagnose_kit import (
+    NAN,
+    SERVES,
+    diagnose,
+    finding,
+    focus,
+    hypothesis,
+    knowledge,
+    launch_text,
+    verdicts,
+    write,
+)
+
+FP8 = "[2026-05-01 10:00:08] Using FP8 KV cache but no scaling factors provided. Defaulting to scaling factors of 1.0. This may lead to less accurate results!\n"
+KV = "[{kind: flag, op: set, name: --kv-cache-dtype, value: auto, runnable: true}]"
+GRAPHS = "[{kind: flag, op: set, name: --disable-cuda-graph, runnable: true}]"
+DEPLOYMENT = """---
+id: good-one
+title: A launch that works
+strength: served
+hardware: {gpu: H200, count: 1, sm: 90, nodes: 1}
+quantization: ""
+model: {name: dense, architecture: LlamaForCausalLM}
+features: []
+versions: ""
+args: {kv_cache_dtype: auto, attention_backend: flashinfer, disable_cuda_graph: true}
+env: {}
+facts: {}
+warnings: [fp8-kv-scale-default]
+sources: ["run:test"]
+---
+prose
+"""
+
+
+def test_one_changed_variable_establishes_its_cause(tmp_path: Path) -> None:
+    bad = write(tmp_path, "1.log", launch_text(NAN, kv="fp8_e4m3", seed=1))
+    good = write(tmp_path, "2.log", launch_text(SERVES, kv="auto", seed=2))
+    kv = finding(tmp_path, "kv", must=["nan-probabilities", "args.kv_cache_dtype = fp8_e4m3"], fix=KV)
+    graphs = finding(tmp_path, "graphs", must=["nan-probabilities", "not args.disable_cuda_graph"], fix=GRAPHS)
+    found = diagnose([bad, good], knowledge(kv, graphs))
+    assert verdicts(found) == {"kv": "established", "graphs": "possible"}
+    assert "--kv-cache-dtype fp8_e4m3 → auto" in hypothesis(found, "kv").why
+    assert any(g.condition == "the good launch has it too" for g in hypothesis(found, "graphs").grounds)
+    assert found.attempts[1].supports.keys() == {"kv"}
+    assert found.attempts[1].refutes.keys() == {"graphs"}
+
+
+def test_port_and_seed_are_no_variables(tmp_path: Path) -> None:
+    bad = write(tmp_path, "1.log", launch_text(NAN, seed=1))
+    good = write(tmp_path, "2.log", launch_text(SERVES, seed=2))
+    found = diagnose([bad, good], knowledge(finding(tmp_path, "a", must=["nan-probabilities"])))
+    assert found.attempts[1].changed == []
+    assert verdicts(found) == {"a": "possible"}
+
+
+def test_two_changed_variables_prove_nothing(tmp_path: Path) -> None:
+    bad = write(tmp_path, "1.log", launch_text(NAN, kv="fp8_e4m3", seed=1))
+    good = write(tmp_path, "2.log", launch_text(SERVES, kv="auto", dtype="bfloat16", seed=2))
+    kv = finding(tmp_path, "kv", must=["nan-probabilities", "args.kv_cache_dtype = fp8_e4m3"], fix=KV)
+    assert verdicts(diagnose([bad, good], knowledge(kv))) == {"kv": "possible"}
+
+
+def test_a_pair_that_no_finding_claims_still_names_the_variable(tmp_path: Path) -> None:
+    bad = write(tmp_path, "1.log", launch_text(NAN, backend="triton", seed=1))
+    good = write(tmp_path, "2.log", launch_text(SERVES, backend="flashinfer", seed=2))
+    top = focus(diagnose([bad, good], knowledge())).hypotheses[0]
+    assert (top.kind, top.verdict) == ("difference", "established")
+    assert "--attention-backend triton → flashinfer" in top.title
+
+
+def test_a_fix_that_failed_in_the_same_way_rules_its_cause_out(tmp_path: Path) -> None:
+    text = launch_text(NAN, kv="fp8_e4m3", seed=1) + launch_text(NAN, kv="auto", seed=2)
+    log = write(tmp_path, "server.log", text)
+    kv = finding(tmp_path, "kv", must=["nan-probabilities", "args.kv_cache_dtype = fp8_e4m3"], fix=KV)
+    found = diagnose([log], knowledge(kv))
+    assert verdicts(found)["kv"] == "ruled-out"
+    assert "L2 failed in the same way" in hypothesis(found, "kv").why
+    assert hypothesis(found, "kv").grounds[0].where
+    assert "kv" in found.attempts[1].refutes
+
+
+def test_a_different_failure_refutes_nothing(tmp_path: Path) -> None:
+    other = "[2026-05-01 10:00:51] Scheduler hit an exception: Traceback (most recent call last):\n  File \"/opt/a/sglang/srt/models/x.py\", line 3, in forward\nValueError: something else\n\n[2026-05-01 10:00:52] SIGQUIT received. signum=None, frame=None. It usually means one child failed.\n"
+    text = launch_text(NAN, kv="fp8_e4m3", seed=1) + launch_text(other, kv="auto", seed=2)
+    log = write(tmp_path, "server.log", text)
+    kv = finding(tmp_path, "kv", must=["nan-probabilities", "args.kv_cache_dtype = fp8_e4m3"], fix=KV)
+    found = diagnose([log], knowledge(kv), launch="1")
+    assert verdicts(found) == {"kv": "possible"}
+
+
+def test_the_last_failed_launch_is_the_headline_and_all_can_be_asked_for(tmp_path: Path) -> None:
+    text = launch_text(NAN, seed=1) + launch_text(NAN, kv="fp8_e5m2", seed=2) + launch_text(SERVES, dtype="half", seed=3)
+    log = write(tmp_path, "server.log", text)
+    known = knowledge(finding(tmp_path, "a", must=["nan-probabilities"]))
+    assert diagnose([log], known).focus == "L2"
+    assert diagnose([log], known, launch="1").focus == "L1"
+    assert [x.id for x in diagnose([log], known, launch="all").launches] == ["L1", "L2", "L3"]
+
+
+def test_next_step_offers_nothing_that_was_tried(tmp_path: Path) -> None:
+    text = launch_text(NAN, graphs=True, kv="fp8_e4m3", seed=1)
+    log = write(tmp_path, "server.log", text)
+    kv = finding(tmp_path, "kv", must=["nan-probabilities", "args.kv_cache_dtype = fp8_e4m3"], fix=KV)
+    graphs = finding(tmp_path, "graphs", must=["nan-probabilities"], fix=GRAPHS)
+    steps = focus(diagnose([log], knowledge(kv, graphs))).next
+    assert [s.separates for s in steps if s.kind == "experiment"] == [["kv"]]
+    assert "--kv-cache-dtype auto" in steps[0].command
+
+
+def test_nothing_fits_gives_a_general_reading_and_what_to_collect(tmp_path: Path) -> None:
+    log = write(tmp_path, "server.log", launch_text(NAN))
+    info = focus(diagnose([log], knowledge()))
+    assert info.unexplained
+    assert [h.kind for h in info.hypotheses] == ["engine"]
+    assert info.hypotheses[0].verdict == "possible"
+    assert "not finite" in info.hypotheses[0].why
+    assert info.next
+
+
+def test_the_nearest_control_lists_differences_and_its_warnings_speak_against(tmp_path: Path) -> None:
+    (tmp_path / "good-one.md").write_text(DEPLOYMENT)
+    log = write(tmp_path, "server.log", launch_text(FP8 + NAN, kv="fp8_e4m3"))
+    path = finding(tmp_path, "a", must=["nan-probabilities"], strong=["fp8-kv-scale-default"])
+    found = diagnose([log], knowledge(path, deployments=(tmp_path / "good-one.md",)))
+    comparison = focus(found).comparison
+    assert comparison is not None
+    names = {d.name: (d.here, d.control, d.tested) for d in comparison.differences}
+    assert names["args.kv_cache_dtype"] == ("fp8_e4m3", "auto", False)
+    assert "args.attention_backend" in names
+    assert any("good-one works and prints it too" in g.why for g in hypothesis(found, "a").grounds)
+
+
+def test_baseline_is_compared_and_counts_as_a_launch(tmp_path: Path) -> None:
+    bad = write(tmp_path, "bad.log", launch_text(FP8 + NAN, kv="fp8_e4m3", seed=1))
+    good = write(tmp_path, "good.log", launch_text(SERVES, kv="auto", seed=2))
+    kv = finding(tmp_path, "kv", must=["nan-probabilities", "args.kv_cache_dtype = fp8_e4m3"], fix=KV)
+    found = diagnose([bad], knowledge(kv), baseline=Path(good))
+    assert verdicts(found) == {"kv": "established"}
+    assert [x.id for x in found.launches] == ["L1"]
+    assert found.baseline is not None
+    assert any("Using FP8 KV cache" in (m.text or "") for m in found.baseline.new_messages)
+    assert ("args.kv_cache_dtype", "fp8_e4m3", "auto") in [(f.name, f.here, f.control) for f in found.baseline.facts]
+    assert good in [s.path for s in found.sources]
+
+
+def test_a_missing_baseline_is_a_problem_not_an_end(tmp_path: Path) -> None:
+    bad = write(tmp_path, "bad.log", launch_text(NAN))
+    found = diagnose([bad], knowledge(), baseline=tmp_path / "none.log")
+    assert found.baseline is None
+    assert any("none.log" in p.message for p in found.problems)
