@@ -11,11 +11,13 @@ from forensics.engine.table import EventTable
 from forensics.schema.rank import Rank
 from forensics.timeline import roles
 from forensics.timeline.faults import MAX_ROWS, Fault
-from forensics.timeline.progress import Progress
+from forensics.timeline.progress import SETTLED_S, Progress
 
 SPLIT_S = 60.0
 """Repeats further apart than this, with progress between, are another episode."""
 MAX_EPISODES = 8
+LONG_S = 60.0
+"""Batches of the same replica this long after a scheduler's trace: it did not die, or was started anew."""
 
 
 @dataclass(slots=True)
@@ -122,7 +124,8 @@ def settle(table: EventTable, episodes: list[Episode], progress: Progress, crash
         fault = episode.first
         dead = fault.source == "traceback" and episode.nature == roles.CAUSE and _in_scheduler(fault)
         falling = progress.stop(fault.head) <= episode.last  # repeats while it is being taken down prove nothing
-        if not dead and not falling and progress.after(episode.last, table.time_of(episode.last), fault.rank):
+        settled = LONG_S if dead else SETTLED_S
+        if not falling and progress.after(episode.last, table.time_of(episode.last), fault.rank, settled=settled):
             episode.outcome = "recovered" if episode.count == 1 else "progressed"
         elif crashed or dead:
             episode.outcome = "terminal"

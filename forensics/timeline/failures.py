@@ -14,7 +14,7 @@ from forensics.timeline import arithmetic, causality, component, faults, hang, p
 from forensics.timeline.ending import Ends, ending, find_ends
 from forensics.timeline.episodes import Episode, fold, settle
 from forensics.timeline.progress import Progress
-from forensics.timeline.sharpen import sharpen
+from forensics.timeline.sharpen import name_signals, sharpen
 
 MAX_FAILURES = 64
 FURTHER_LINES = 8
@@ -40,6 +40,7 @@ def find_failures(
     for episode in episodes:
         episode.stage = places.place_of(table, episode, episodes, launch.marks, launch.truncated_head, _mode(launch))
         episode.component = component.component_of(episode.first.frames)
+    name_signals(episodes, signals)
     first = causality.first_failure(table, episodes, ends.teardown)
     return _finished(table, blocks, launch, ends, episodes, first)
 

@@ -48,12 +48,14 @@ class Progress:
         at = int(np.searchsorted(self.teardown, row, side="right"))
         return int(self.teardown[at]) if at < len(self.teardown) else self.end
 
-    def after(self, row: int, time: float | None, rank: Rank | None, until: int | None = None) -> bool:
+    def after(
+        self, row: int, time: float | None, rank: Rank | None, until: int | None = None, settled: float = SETTLED_S
+    ) -> bool:
         """Whether the rank (its replica, where only one rank of a replica prints batches) went on after `row`."""
         stop = self.stop(row) if until is None else min(until, self.stop(row))
-        return self._batches(row, time, rank, stop) or self._marks(row, rank, stop)
+        return self._batches(row, time, rank, stop, settled) or (settled == SETTLED_S and self._marks(row, rank, stop))
 
-    def _batches(self, row: int, time: float | None, rank: Rank | None, stop: int) -> bool:
+    def _batches(self, row: int, time: float | None, rank: Rank | None, stop: int, settled: float) -> bool:
         low = int(np.searchsorted(self.rows, row, side="right"))
         high = int(np.searchsorted(self.rows, stop, side="right"))
         if low >= high:
@@ -61,7 +63,7 @@ class Progress:
         keep = self._replica(rank)[self.ranks[low:high] + 1]
         times = self.times[low:high][keep]
         if time is not None and not np.isnan(times).all():
-            return bool((times >= time + SETTLED_S).any())
+            return bool((times >= time + settled).any())
         return len(times) >= SETTLED_LINES
 
     def _replica(self, rank: Rank | None) -> npt.NDArray[np.bool_]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import bisect
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from forensics.engine.table import EventTable
 from forensics.schema.launch import Launch
 from forensics.schema.signal import Match, Rule, Signal
 from forensics.timeline import roles
+from forensics.timeline.episodes import Episode
 from forensics.timeline.faults import Fault, mask
 
 NATURE_OF_ROLE = {"root": roles.CAUSE, "cascade": roles.VICTIM, "teardown": roles.TEARDOWN, "advice": roles.ADVICE}
@@ -67,13 +67,13 @@ def _from_rule(table: EventTable, name: str, nature: str, matches: list[Match]) 
     )
 
 
-def signals_in(rows: tuple[int, ...], low: int, high: int, signals: Mapping[str, Signal]) -> tuple[str, ...]:
-    """Ids of the signals with a match on one of the rows (`low`..`high` bound them)."""
-    held = set(rows)
-    names = []
+def name_signals(episodes: Sequence[Episode], signals: Mapping[str, Signal]) -> None:
+    """Put on every episode the ids of the signals that matched on one of its lines."""
+    at: dict[int, list[str]] = {}
     for name in sorted(signals):
-        matched = [m.row for m in signals[name].matches]
-        at = bisect.bisect_left(matched, low)
-        if any(r in held for r in matched[at:] if r <= high):
-            names.append(name)
-    return tuple(names)
+        for match in signals[name].matches:
+            at.setdefault(match.row, []).append(name)
+    for episode in episodes:
+        rows = {r for r in episode.rows} | {f.row for f in episode.faults}
+        hits = rows & at.keys() if len(rows) < len(at) else {r for r in at if r in rows}
+        episode.signals = tuple(sorted({name for row in hits for name in at[row]}))
