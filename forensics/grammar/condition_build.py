@@ -243,9 +243,7 @@ class Builder:
         if self.captures is not None:
             if text in self.captures:
                 return CaptureRef("", text, place)
-            if beside is None:
-                raise BadCondition(f"no capture is named `{text}`", place, "captures: " + ", ".join(sorted(self.captures)))
-            return Text(text, place)
+            raise BadCondition(f"no capture is named `{text}`", place, "captures: " + ", ".join(sorted(self.captures)))
         if is_fact(text):
             return FactRef(text, place)
         found = _CAPTURE.fullmatch(text)

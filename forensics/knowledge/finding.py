@@ -11,11 +11,12 @@ from forensics.knowledge.front import Page, fences, read_page
 from forensics.rulebook.located import Located, Reader
 from forensics.rulebook.problem import Problem
 from forensics.rulebook.schema import read_id, read_sources
-from forensics.rulebook.versions import contradictory, parse_range
+from forensics.rulebook.versions import contradictory, in_range, parse_range
 from forensics.rulebook.words import CATEGORIES, STAGE_WORDS
 from forensics.schema.finding import Condition, Finding, LogBlock, Shows
 from forensics.schema.options import SYMPTOMS
 from forensics.schema.span import Span
+from forensics.version import VERSION
 
 KEYS = (
     "id",
@@ -60,8 +61,16 @@ def read_finding(page: Page, namespace: str = "") -> tuple[Finding | None, list[
         return None, reader.problems
     fields = reader.keys(reader.root, KEYS, REQUIRED, "a finding")
     found = _finding(page, reader, fields, namespace)
+    _check_requires(reader, fields.get("requires"))
     broken = any(p.severity == "error" for p in reader.problems)
     return (None if broken else found), reader.problems
+
+
+def _check_requires(reader: Reader, at: Located | None) -> None:
+    """A finding for another release of this program is left out."""
+    wanted = read_versions(reader, at)
+    if at is not None and wanted and in_range(VERSION, wanted) is not True:
+        reader.fault("K011", f"this finding needs forensics {wanted}; this is {VERSION}", at, "update forensics")
 
 
 def _finding(page: Page, reader: Reader, fields: dict[str, Located], namespace: str) -> Finding:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 
-from forensics.rulebook.program import Program, Ready
+from forensics.rulebook.program import Program, Ready, takes_kind
 from forensics.schema.signal import Rule
 
 FILE = "healthy_lines.json"
@@ -51,7 +51,7 @@ def must_be_silent(rule: Rule) -> bool:
 
 
 def _satisfied(ready: Ready, line: HealthyLine) -> bool:
-    if ready.rule.kinds and line.kind not in ready.rule.kinds:
+    if not takes_kind(ready.rule, line.kind):
         return False
     if not any(p.search(line.text) is not None for p in ready.patterns):
         return False

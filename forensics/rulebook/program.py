@@ -9,12 +9,15 @@ from functools import lru_cache
 
 import re2
 
+from forensics.engine.mask import SHAPE_LENGTH, fold
 from forensics.engine.table import EventTable
 from forensics.rulebook.literals import digit_blind, required
 from forensics.rulebook.patterns import Pattern, compiled, new_set
 from forensics.schema.signal import Rule
 
 Rules = Mapping[str, Rule] | Iterable[Rule]
+USER_TEXT = frozenset({"request-dump"})
+_DIGIT = re.compile(r"\d", re.ASCII)
 _MASKED = re.compile(r"[.,]*\d[\d.,]*|\s+|[^\x20-\x7e]+")
 
 
@@ -111,16 +114,27 @@ class ShapePlans:
     def _make(self, shape_id: int) -> ShapePlan:
         shape = self.table.shapes[shape_id]
         text = self.table.text(shape.row)
-        is_open = shape.count > 1 and normal(text) != normal(shape.text)
+        is_open = shape.count > 1 and _varies(text, shape.text)
         asked = range(len(self.program.ready)) if is_open else self.program.candidates(text)
         ready = self.program.ready
-        kept = tuple(i for i in asked if not ready[i].rule.kinds or shape.kind in ready[i].rule.kinds)
+        kept = tuple(i for i in asked if takes_kind(ready[i].rule, shape.kind))
         return ShapePlan(kept, is_open)
 
 
 def normal(text: str) -> str:
     """Text without everything that a mask may have changed."""
     return _MASKED.sub("0", text.lower())
+
+
+def takes_kind(rule: Rule, kind: str) -> bool:
+    """Whether a rule looks at lines of a kind. What users wrote is only looked at by rules that ask for it."""
+    return kind in rule.kinds if rule.kinds else kind not in USER_TEXT
+
+
+def _varies(text: str, shape: str) -> bool:
+    """Whether lines of a shape may differ in more than digits and hex words: free text, or a tail beyond the shape."""
+    folded, _, opaque = fold(_DIGIT.sub("0", text))
+    return opaque or len(text) > SHAPE_LENGTH or normal(folded) != normal(shape)
 
 
 _LAST: list[ShapePlans] = []
