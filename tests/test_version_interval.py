@@ -123,3 +123,16 @@ def test_order_of_release_names():
     assert not in_range("0.5.9.dev1", ">=0.5.9")
     with pytest.raises(ValueError, match="not a version range"):
         clauses(">=abc")
+
+
+def test_offered_choices_bound_the_release(tmp_path):
+    choices = ", ".join(f"'{c}'" for c in sorted(catalog().choices("--attention-backend", "0.5.13.post1")))
+    text = f"launch_server.py: error: argument --attention-backend: invalid choice: 'x' (choose from {choices})\n"
+    found = read(tmp_path, text)
+    assert not older("0.5.13.post1", found.low)
+    assert not older(found.high, "0.5.13.post1")
+
+
+def test_refused_options_bound_the_release(tmp_path):
+    found = read(tmp_path, "launch_server.py: error: unrecognized arguments: --fp8-gemm-backend triton\n")
+    assert (found.low, found.high) == (None, "0.5.6.post1")

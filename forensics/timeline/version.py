@@ -16,11 +16,10 @@ from forensics.schema.facts import Fact, VersionInterval
 from forensics.schema.span import Span
 from forensics.timeline.catalog import Lifetime, catalog, first_build_after
 from forensics.timeline.facts_sheet import Sheet
-from forensics.timeline.version_fields import field_bounds, option_bounds
+from forensics.timeline.version_argparse import Evidence, usage_evidence
+from forensics.timeline.version_fields import MIN_FIELDS, field_bounds
 from forensics.timeline.version_order import Key, is_dev, older, version_key
 
-MIN_FIELDS = 40
-"""A dump with fewer known fields is cut off: its absent fields prove nothing."""
 MIN_MESSAGE = 10
 LAST_CALL_FORM, FIRST_DICT_FORM = "0.5.18", "0.5.19"
 OWN_WORDINGS = (("Init parallel begin.", "0.5.20.post1.dev0"), ("Init parallel ends", "0.5.20.post1.dev0"))
@@ -38,20 +37,7 @@ _STATED = tuple(
         rf"^sglang: {_VERSION}\s*$",
     )
 )
-_OPTION = re.compile(r"(?<![\w-])(--[a-z][a-z0-9-]+)")
-MAX_USAGE = 4000
 _ADVISES = re.compile(r">=|require[sd]? sglang|upgrade|please install|pip install", re.IGNORECASE)
-
-
-@dataclass(frozen=True, slots=True)
-class Evidence:
-    """One ground: the release lies in [low, high]. `weight` orders grounds from the surest on (0 is stated)."""
-
-    reason: str
-    where: Span | None
-    low: str | None
-    high: str | None
-    weight: int
 
 
 def infer_version(table: EventTable, rows: npt.NDArray[np.int64], facts: dict[str, Fact]) -> VersionInterval:
@@ -63,7 +49,7 @@ def infer_version(table: EventTable, rows: npt.NDArray[np.int64], facts: dict[st
     """
     sheet = Sheet(table, rows, dict(facts))
     stated = _stated(sheet)
-    inferred = [*_dump(facts), *_usage(sheet), *_messages(sheet), *_command(sheet)]
+    inferred = [*_dump(facts), *usage_evidence(sheet), *_messages(sheet), *_command(sheet)]
     if stated is not None:
         return _with_stated(stated, inferred)
     low, high, grounds = _narrow(sorted(inferred, key=lambda e: e.weight))
@@ -209,34 +195,6 @@ def _command(sheet: Sheet) -> Iterator[Evidence]:
         life = catalog().flag_lifetime(flag.name)
         if life and (life.low or life.high):
             yield Evidence(f"the command line has {flag.name}", fact.where, life.low, life.high, 3)
-
-
-def _usage(sheet: Sheet) -> Iterator[Evidence]:
-    """The option list that argparse prints before an error: it holds every option of the release."""
-    rows = np.intersect1d(sheet.table.rows_of_kind("argparse", "text", "message"), sheet.rows)
-    start = next((r for k, m, r in sheet.first_rows() if m.startswith("usage: ") and "sglang" in m + k), None)
-    start = start if start is not None else _usage_start(sheet)
-    if start is None:
-        return
-    options: dict[str, int] = {}
-    for row in rows[rows >= start][:MAX_USAGE].tolist():
-        text = sheet.table.text(row)[:2000]
-        if row > start and not text[:1].isspace():
-            break
-        for name in _OPTION.findall(text):
-            options.setdefault(name, row)
-    if len(options) < MIN_FIELDS:
-        return
-    for bound, lower in zip(option_bounds(options), (True, False), strict=True):
-        if bound is not None:
-            row = options.get(bound.field, start)
-            text = f"usage {'has' if bound.present else 'lacks'} {bound.field}"
-            low, high = (bound.release, None) if lower else (None, bound.release)
-            yield Evidence(text, sheet.table.span(row), low, high, 1)
-
-
-def _usage_start(sheet: Sheet) -> int | None:
-    return next((r for _, m, r in sheet.first_rows() if m.startswith("usage: ") and "launch_server" in m), None)
 
 
 # -- combination --------------------------------------------------------------------------------------------------

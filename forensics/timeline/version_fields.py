@@ -14,6 +14,8 @@ NOT_PRINTED = frozenset({"config", "help"})
 """Flags that are no field of the dump."""
 
 
+MIN_FIELDS = 40
+"""A list with fewer known names is cut off: what it lacks proves nothing."""
 OPTION_ONLY = "_parallel_size"
 """Options such as `--tensor-parallel-size` had a name of their own; the field was called `tp_size` all along."""
 
