@@ -20,8 +20,8 @@ Array = npt.NDArray[Any]
 _NODE_RANK = re.compile(rb"(?:node_rank['\"]?[=:] ?|--node-rank[= ])(\d+)")
 _SHARED = ("Init torch distributed ends", "Init parallel end", "Init nccl ends")
 """Events that all nodes reach together: the end of the rendezvous is a barrier."""
-SKEW_FLOOR = 1.0
-"""Seconds below which clocks count as equal (the stamps mostly have whole seconds)."""
+SKEW_FLOOR = 2.5
+"""Seconds below which clocks count as equal: stamps mostly have whole seconds, and ranks leave a barrier one by one."""
 
 
 @dataclass(slots=True)

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from forensics.engine.mask import fold, strip_ansi
+from forensics.engine.mask import SHAPE_LENGTH, fold, strip_ansi
 from forensics.grammar.header import Head, Stamp, headers
 from forensics.grammar.line import HOT, FieldPlace, LineParse, line_grammar
 from forensics.grammar.payload import unescape
@@ -22,7 +22,7 @@ _RUN = re.compile("0+")
 MAX_PARTS = 64
 FULL_PARSES = 3000
 """Shapes parsed by the whole grammar; beyond, its lexer alone names the kind (equal, and a hundred times faster)."""
-SHAPE_CAP = 200_000
+SHAPE_CAP = 100_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,15 +200,32 @@ class LineReader:
         parse = self.parses.get(shape)
         if parse is None:
             parse = self._parse(shape)
-        kind = parse.kind
-        if kind == "text":
-            kind = head.level or ("message" if head.header or head.stamp else "text")
-        elif kind in ("frame-source", "compile", "env-report", "shell") and head.header and head.header != "H_BRACKETS":
-            kind = head.level or ("message" if kind != "compile" else kind)
+        kind = self._kind(parse.kind, head)
         slots: tuple[Slot, ...] = ()
         if kind in HOT and not opaque:
             slots = self._slots(kind, body, places, base, shape, hexed, parse)
         return Part(start, stop, head, kind, (kind, shape), slots)
+
+    def coarse(self, masked: str) -> tuple[Head, str] | None:
+        """Header and kind alone, for when shapes are past the cap; None for lines that need the full reading (batch
+        lines, several parts, ANSI codes, JSON)."""
+        head = self._head(masked)
+        if head.payload or head.partial or "\x1b" in masked or "\r" in masked:
+            return None
+        if len(self._cuts(masked, head.body_at, len(masked))) > 1:
+            return None
+        body = masked[head.body_at : head.body_at + SHAPE_LENGTH]
+        kind = self._grammar.glance(body).kind if body else "blank"
+        return None if kind in HOT else (head, self._kind(kind, head))
+
+    @staticmethod
+    def _kind(kind: str, head: Head) -> str:
+        """The grammar's kind, or what a header makes of a line that the grammar cannot name."""
+        if kind == "text":
+            return head.level or ("message" if head.header or head.stamp else "text")
+        if kind in ("frame-source", "compile", "env-report", "shell") and head.header and head.header != "H_BRACKETS":
+            return head.level or ("message" if kind != "compile" else kind)
+        return kind
 
     def _parse(self, shape: str) -> LineParse:
         if len(self.parses) >= SHAPE_CAP:

@@ -7,6 +7,7 @@ import numpy.typing as npt
 
 from forensics.engine.record import _CLASSES, ROW, SHAPE_CAP, LineReader, Part, stamp_of
 from forensics.engine.table import GLUED, HEADED, STAMPED, TRUNCATED, WRAPPED
+from forensics.grammar.header import Head
 
 (
     CLASS,
@@ -50,6 +51,7 @@ class MaskTable(dict[bytes, int]):
         self.axes: dict[tuple[str, ...], int] = {}
         self.wrappers: dict[tuple[str, ...], int] = {(): 0}
         self._rows: list[list[int]] = []
+        self._coarse_records: dict[tuple[Head, str, int], int] = {}
         self._plan = np.zeros((0, WIDTH), np.int32)
         self._slot_rows: list[npt.NDArray[np.int32]] = []
         self._constants: list[npt.NDArray[np.float64]] = []
@@ -57,12 +59,31 @@ class MaskTable(dict[bytes, int]):
         self._constant_table = np.zeros((0, SLOT_COLUMNS))
 
     def __missing__(self, key: bytes) -> int:
+        if self.reader.capped:
+            index = self._coarse(key)
+            if index >= 0:
+                return index
         if len(key) <= LONG_LINE:
             index = self.add(key.decode("latin-1"))
             self[key] = index
         else:
             index = self.add(key[:LONG_LINE].decode("latin-1"), cut=True)
         self._rows[index][LENGTH] = len(key)
+        return index
+
+    def _coarse(self, key: bytes) -> int:
+        """Past the cap of shapes: one record per header, kind and length, and no mask remembered. -1: read it fully."""
+        found = self.reader.coarse(key[:LONG_LINE].decode("latin-1"))
+        if found is None:
+            return -1
+        head, kind = found
+        signature = (head, kind, len(key))
+        index = self._coarse_records.get(signature)
+        if index is None:
+            index = self._coarse_records[signature] = len(self._rows)
+            part = Part(0, len(key), head, kind, (kind, OTHER_SHAPE))
+            self._rows.append(self._record(part, 0, 1, whole=True, cut=len(key) > LONG_LINE))
+            self._rows[index][LENGTH] = len(key)
         return index
 
     def add(self, masked: str, cut: bool = False, joined: bool = False) -> int:
@@ -149,6 +170,7 @@ class MaskTable(dict[bytes, int]):
         if len(self._rows) < MASK_CAP:
             return
         self.clear()
+        self._coarse_records = {}
         self._rows = []
         self._plan = np.zeros((0, WIDTH), np.int32)
         self._slot_rows = []

@@ -13,6 +13,18 @@ from forensics.engine.record import DECODE, PREFILL
 from forensics.engine.table import Series
 
 Array = npt.NDArray[Any]
+STANDARD = (
+    "running",
+    "queue",
+    "token_usage",
+    "throughput",
+    "accept_len",
+    "cached_tokens",
+    "new_tokens",
+    "new_seqs",
+    "cuda_graph",
+)
+"""Columns that every series has, unknown (nan) where no line holds them."""
 KINDS = {"decode": DECODE, "prefill": PREFILL}
 
 
@@ -39,6 +51,9 @@ def series_of(name: str, kind: int, items: list[Loaded], place: Places, rank_map
         order = np.lexsort((np.arange(len(row)), np.nan_to_num(time, nan=-np.inf) if any(place.mixed) else row, row))
         row, source, line, time, rank = row[order], source[order], line[order], time[order], rank[order]
         columns = {c: v[order] for c, v in columns.items()}
+    unknown = np.full(len(row), np.nan)
+    known = {c: values for c, values in columns.items() if not np.isnan(values).all()}
+    columns = {**dict.fromkeys(STANDARD, unknown), **known}
     return Series(name, row, source, line, time, rank, columns)
 
 

@@ -13,7 +13,7 @@ from forensics.engine.chunk import ChunkScanner, Hot, Rows
 from forensics.engine.mask import DIGITS_TO_ZERO
 from forensics.engine.probe import Probe
 from forensics.engine.record import DECODE, PREFILL, LineReader
-from forensics.engine.records import MaskTable
+from forensics.engine.records import LONG_LINE, MaskTable
 from forensics.engine.thin import Thinner, bucket_bytes, concat
 from forensics.grammar.header import WRAPPER_NAMES
 from forensics.ingest.sources import Source
@@ -83,8 +83,7 @@ def _line_start(source: Source, at: int, reader: LineReader) -> int:
     """First line start at or after `at` whose line before is complete."""
     while at < source.size:
         if at == 0 or source.pread(at - 1, 1) == b"\n":
-            before = source.pread(max(0, at - 8192), min(at, 8192))[:-1].rpartition(b"\n")[2]
-            if not reader.is_partial(before.translate(DIGITS_TO_ZERO).decode("latin-1")):
+            if at == 0 or not reader.is_partial(_line_before(source, at)):
                 return at
         window = source.pread(at, 65536)
         found = window.find(b"\n")
@@ -92,6 +91,18 @@ def _line_start(source: Source, at: int, reader: LineReader) -> int:
         if not window:
             break
     return source.size
+
+
+def _line_before(source: Source, at: int) -> str:
+    """Masked head of the line that ends right before `at`, as much of it as the scan itself reads."""
+    window = LONG_LINE
+    while True:
+        start = max(0, at - window)
+        found = source.pread(start, at - 1 - start).rfind(b"\n")
+        if found >= 0 or start == 0:
+            head = source.pread(start + found + 1, min(at - 2 - start - found, LONG_LINE))
+            return head.translate(DIGITS_TO_ZERO).decode("latin-1")
+        window *= 8
 
 
 def scan_range(source: Source, probe: Probe, forced: str | None, chunk_bytes: int, start: int, stop: int) -> Scanned:

@@ -10,8 +10,11 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+import re2
 from lark import Lark, Token, Tree
 from lark.exceptions import UnexpectedInput
+
+from forensics.grammar.terminals import alternation, anchored
 
 HOT = ("decode-batch", "prefill-batch", "access")
 """Kinds whose numbers become columns."""
@@ -51,7 +54,11 @@ class LineGrammar:
             (t for t in self.lark.terminals if t.name in self.kind_of),
             key=lambda t: (-t.priority, -t.pattern.max_width, -len(t.pattern.value), t.name),
         )
-        self._heads = re.compile("|".join(f"(?P<{t.name}>{t.pattern.to_regexp()})" for t in heads), re.ASCII)
+        patterns = [(t.name, t.pattern.to_regexp()) for t in heads]
+        self._heads = alternation(patterns)
+        quick, contained = anchored(patterns)
+        self._quick = alternation(quick)
+        self._contained = re2.compile("|".join(f"(?:{c})" for c in contained).encode(), _re2_options())
 
     def _first_terminals(self) -> dict[str, str]:
         kinds = {}
@@ -83,7 +90,9 @@ class LineGrammar:
 
     def glance(self, message: str) -> LineParse:
         """Kind by the first terminal alone, without the places of numbers."""
-        match = self._heads.match(message)
+        text = message.encode("latin-1", "replace")
+        heads = self._heads if self._contained.search(text) else self._quick
+        match = heads.match(message)
         if match is None or not match.lastgroup:
             return LineParse("text", "TEXT")
         return LineParse(self.kind_of[match.lastgroup], match.lastgroup)
@@ -109,6 +118,12 @@ def _fields(body: Tree[Token]) -> list[FieldPlace]:
         elif token.type == "NAN" and "inf" in str(token):
             found.append(FieldPlace(label, constant=float(str(token))))
     return sorted(found, key=lambda f: f.start)
+
+
+def _re2_options() -> re2.Options:
+    options = re2.Options()
+    options.encoding = re2.Options.Encoding.LATIN1
+    return options
 
 
 @cache
