@@ -463,3 +463,12 @@ InternalError: Check failed: (status == 0) is false
     assert [[r.type for r in b.raised] for b in found] == [["tvm.error.InternalError"]]
     assert found[0].raised[0].message.endswith("Check failed: (status == 0) is false")
     assert [f.function for f in found[0].frames] == ["launch"]
+
+
+def test_a_watchdog_line_without_its_rank_in_the_text(blocks):
+    _, found = blocks(
+        "[rank6]:[E302 10:00:00.1 ProcessGroupNCCL.cpp:629] Some NCCL operations have failed or timed out.\n"
+        "[rank6]:[W302 10:00:00.1 ProcessGroupNCCL.cpp:1575] Warning: destroy_process_group() was not called\n"
+    )
+    assert [(b.kind, b.global_rank) for b in found] == [("pg-watchdog", 6)]
+    assert found[0].raised[0].message == "Some NCCL operations have failed or timed out."

@@ -77,6 +77,10 @@ def classify(text: str, kind: str) -> str:
 
     `kind` (docs/kinds.md) decides between look-alikes; text decides where the line grammar said `text`.
     """
+    if kind == "frame" and FRAME.match(text):
+        return "FRAME"
+    if kind == "frame-source" and text[:4] == "    " and "Traceback" not in text:
+        return "TEXT"
     if kind == "cuda-assert" or (": Assertion " in text and "failed" in text and "block: [" in text):
         return "ASSERT"
     if RAY_REMOTE.match(text):

@@ -58,8 +58,10 @@ def _union(starts: npt.NDArray[np.int64], ends: npt.NDArray[np.int64], size: int
 def writer(table: EventTable, row: int) -> tuple[str, int | None]:
     """Who wrote a row, as far as its prefix tells: the label of a wrapper (`(Actor pid=7)`, `worker-1  |`; empty where
     there is none) and torch's global rank of a `[rankN]:` prefix."""
-    raw = table.raw(row)[:400]
     column = table.column(row) - 1
+    if column == 0:
+        return "", None
+    raw = table.raw(row)[:400]
     label = _LABEL.search(raw.decode("utf-8", "replace")[:column]) if column > 0 else None
     name = (label.group(1) or label.group(2)) if label else ""
     found = _GLOBAL_RANK.search(raw[:120])

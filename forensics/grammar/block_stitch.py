@@ -82,7 +82,7 @@ class Stitcher:
         label, global_rank = writer(self.table, row)
         prefix = GLOBAL_RANK.match(text)
         if prefix:
-            text = text[prefix.end() :]
+            text, global_rank = text[prefix.end() :], int(prefix.group(1))
         headed = headed or global_rank is not None
         terminal = classify(text, kind)
         if terminal == "TEXT" and text.lstrip().startswith("|"):
