@@ -31,8 +31,8 @@ def find_failures(
     """The launch with its failures, first failure and ending. Works without any signal; signals sharpen it."""
     ends = find_ends(table, launch.rows)
     found = faults.collect(table, blocks, launch.rows)
-    found = sharpen(table, launch, found, signals, rules)
     found = _with_standstill(table, blocks, launch, found)
+    found = sharpen(table, launch, found, signals, rules)
     faults.demote_after_stop(found, _asked_to_stop(ends))
     progress = Progress.of(table, launch.rows, launch.marks, ends.teardown)
     episodes = fold(table, found, progress)

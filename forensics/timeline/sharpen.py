@@ -11,6 +11,8 @@ from forensics.timeline import roles
 from forensics.timeline.episodes import Episode
 from forensics.timeline.faults import Fault, mask
 
+STACK_KINDS = frozenset({"frame", "frame-source", "py-spy", "faulthandler", "cxx-frame", "traceback-head", "chain"})
+"""A rule that matches inside a stack names a place; the failure is stated elsewhere."""
 NATURE_OF_ROLE = {"root": roles.CAUSE, "cascade": roles.VICTIM, "teardown": roles.TEARDOWN, "advice": roles.ADVICE}
 
 
@@ -29,7 +31,8 @@ def sharpen(
         for match in signal.matches:
             fault = by_row.get(match.row)
             if fault is None:
-                lost.append(match)
+                if table.kind(match.row) not in STACK_KINDS:
+                    lost.append(match)
             elif fault.source == "line" or (nature in (roles.TEARDOWN, roles.ADVICE) and match.row == fault.row):
                 fault.nature = _judged(fault, nature)  # advice inside a traceback does not make the traceback advice
         rule = rules.get(name)
@@ -39,8 +42,9 @@ def sharpen(
 
 
 def _judged(fault: Fault, nature: str) -> str:
-    """A rule may call a cause a victim, or a line teardown; what the engine knows to be a mere warning stays one."""
-    if fault.nature in (roles.DEGRADED, roles.CLIENT) and nature == roles.CAUSE:
+    """A rule may call a cause a victim, or a line teardown; what the engine knows to be a mere warning, or
+    a victim's sentence, stays one."""
+    if fault.nature in (roles.DEGRADED, roles.CLIENT, roles.VICTIM) and nature == roles.CAUSE:
         return fault.nature
     return nature
 
