@@ -130,11 +130,11 @@ def explained(finding: Finding, book: Ledger, case: Case) -> tuple[tuple[str, ..
         return (*ids, *extra), DIRECT, first.row
     if first and not names and _observed(book):
         return (first.id, *extra), ASSUMED, first.row
-    roots = [f for f in failures if f.role == "root"]
-    if roots:
-        return (*ids, *extra), OTHER, roots[0].row
     if extra:
         return (*ids, *extra), SYMPTOM, 0
+    roots = [f for f in failures if f.role == "root"]
+    if roots:
+        return ids, OTHER, roots[0].row
     if failures:
         return ids, AFTERMATH, failures[0].row
     return (), NOTHING, 0

@@ -93,7 +93,18 @@ def _verify(case: Case, live: Sequence[Judged]) -> list[NextStep]:
     for step in _offered(case, finding):
         if not has_step(case.launch, step):
             return [_experiment(case, step, live[:1], f"the fix holds when the relaunch shows: {shows}")]
-    return []
+    return [_by_hand(step, live[0], shows) for step in finding.fix if step.kind in ("package", "host", "other")][:1]
+
+
+def _by_hand(step: FixStep, judged: Judged, shows: str) -> NextStep:
+    """A fix that a person carries out: a package, the host, or a sentence."""
+    relation = {"at-least": ">=", "exact": "==", "below": "<"}.get(step.op, "")
+    package = f"pip install '{step.name}{relation}{step.version}'" if step.kind == "package" else ""
+    do = f"install {step.name} {relation}{step.version} and relaunch" if package else step.do
+    settles = f"the fix holds when the relaunch shows: {shows}"
+    return NextStep(
+        kind="experiment", do=do, command=package, separates=[judged.candidate.finding.id], settles=settles
+    )
 
 
 def _experiments(case: Case, live: Sequence[Judged], group: Sequence[Case]) -> list[NextStep]:

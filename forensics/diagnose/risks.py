@@ -23,7 +23,7 @@ def risks(findings: Iterable[Finding], case: Case, weighed: Weighed, places: Pla
         if finding.status == "refuted" or not rows:
             continue
         candidate = weighed.of(finding, case)
-        if candidate.applies is False or _excluded_by_settings(candidate.must, candidate.ledger.must):
+        if candidate.applies is not True or _excluded_by_settings(candidate.must, candidate.ledger.must):
             continue
         support = candidate.count("must") + candidate.count("strong") + candidate.count("decisive")
         where = [places.row(row) for row in rows[:MAX_PLACES]]
