@@ -136,3 +136,13 @@ def test_offered_choices_bound_the_release(tmp_path):
 def test_refused_options_bound_the_release(tmp_path):
     found = read(tmp_path, "launch_server.py: error: unrecognized arguments: --fp8-gemm-backend triton\n")
     assert (found.low, found.high) == (None, "0.5.6.post1")
+
+
+def test_batch_lines_alone_give_a_lower_bound(tmp_path):
+    found = read(
+        tmp_path,
+        "[2026-01-01 00:00:00 TP0] Prefill batch, #new-seq: 1, #new-token: 8, #cached-token: 0, token usage: 0.00, "
+        "#running-req: 0, #queue-req: 0, #pending-token: 4, cuda graph: False\n" * 3,
+    )
+    assert older("0.5.10", found.low)
+    assert found.grounds[-1][1].line == 1

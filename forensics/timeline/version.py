@@ -17,6 +17,7 @@ from forensics.schema.span import Span
 from forensics.timeline.catalog import Lifetime, catalog, first_build_after
 from forensics.timeline.facts_sheet import Sheet
 from forensics.timeline.version_argparse import Evidence, usage_evidence
+from forensics.timeline.version_batches import batch_evidence
 from forensics.timeline.version_fields import MIN_FIELDS, field_bounds
 from forensics.timeline.version_order import Key, is_dev, older, version_key
 
@@ -49,7 +50,7 @@ def infer_version(table: EventTable, rows: npt.NDArray[np.int64], facts: dict[st
     """
     sheet = Sheet(table, rows, dict(facts))
     stated = _stated(sheet)
-    inferred = [*_dump(facts), *usage_evidence(sheet), *_messages(sheet), *_command(sheet)]
+    inferred = [*_dump(facts), *usage_evidence(sheet), *_messages(sheet), *batch_evidence(sheet), *_command(sheet)]
     if stated is not None:
         return _with_stated(stated, inferred)
     low, high, grounds = _narrow(sorted(inferred, key=lambda e: e.weight))
