@@ -110,10 +110,12 @@ class Builder:
         raise BadCondition(f"`{text}` is no signal name", place_of(token), hint)
 
     def _or(self, tree: Branch) -> Node:
-        return Or(tuple(self.condition(c) for c in tree.children if not _is(c, "OR")), place_of(tree))
+        parts = [self.condition(c) for c in tree.children if not _is(c, "OR")]
+        return Or(tuple(x for p in parts for x in (p.parts if isinstance(p, Or) else (p,))), place_of(tree))
 
     def _and(self, tree: Branch) -> Node:
-        return And(tuple(self.condition(c) for c in tree.children if not _is(c, "AND")), place_of(tree))
+        parts = [self.condition(c) for c in tree.children if not _is(c, "AND")]
+        return And(tuple(x for p in parts for x in (p.parts if isinstance(p, And) else (p,))), place_of(tree))
 
     def _not(self, tree: Branch) -> Node:
         return Not(self.condition(tree.children[-1]), place_of(tree))
