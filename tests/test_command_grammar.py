@@ -92,3 +92,12 @@ def test_a_cut_dump_gives_its_whole_fields(cut):
 def test_no_dump():
     assert read_server_args("server_args is missing") is None
     assert read_server_args("server_args=[1]") is None
+
+
+def test_hostile_dumps_are_cut_not_followed():
+    text = "server_args=ServerArgs(tp_size=2, a=" + "[" * 30000
+    found = read_server_args(text)
+    assert [(a.name, a.value) for a in found.arguments] == [("tp_size", 2)]
+    assert found.truncated
+    nested = "server_args=ServerArgs(tp_size=2, a=" + "[" * 30000 + "]" * 30000 + ", b=1)"
+    assert [a.name for a in read_server_args(nested).arguments] == ["tp_size"]

@@ -101,6 +101,7 @@ def split_words(text: str) -> tuple[Word, ...]:
     except LarkError:
         return ()
     words = []
+    at = at_byte = 0
     for node in tree.children:
         if isinstance(node, Token):
             if node.type == "BLANK":
@@ -109,8 +110,9 @@ def split_words(text: str) -> tuple[Word, ...]:
         else:
             value, start, end, operator = _joined(node), node.meta.start_pos, node.meta.end_pos, False
         assert start is not None and end is not None
-        before = len(text[:start].encode())
-        words.append(Word(value, start, end, before, before + len(text[start:end].encode()), operator))
+        before = at_byte + len(text[at:start].encode())
+        at, at_byte = end, before + len(text[start:end].encode())
+        words.append(Word(value, start, end, before, at_byte, operator))
     return tuple(words)
 
 

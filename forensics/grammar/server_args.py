@@ -14,6 +14,8 @@ from lark.exceptions import LarkError, UnexpectedInput
 from forensics.schema.facts import Value
 
 MARK = "server_args="
+MAX_DEPTH = 40
+"""Deepest nesting that is read; sglang's own dumps nest four levels deep."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +97,8 @@ def _structure(body: str) -> Iterator[tuple[int, str, int]]:
             quote = c
         elif c in "([{":
             depth += 1
+            if depth > MAX_DEPTH:
+                return
             yield i, c, depth
         elif c in ")]}":
             depth -= 1

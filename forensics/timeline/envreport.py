@@ -16,7 +16,7 @@ from forensics.timeline.facts_sheet import Sheet
 MAX_BYTES = 4 << 20
 WINDOW = 60
 TOPOLOGY = "inferred: the GPU topology table"
-_MARKS = ("Compute Capability:", "NVIDIA-SMI", "CUDA Driver Version", "CUDA available:")
+_MARKS = ("Compute Capability:", "NVIDIA-SMI", "CUDA Driver Version", "CUDA available:", "(UUID: GPU-")
 _ANSI = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 _PACKAGES = {
     "sglang": "version.sglang", "torch": "version.torch", "PyTorch": "version.torch", "triton": "version.triton",

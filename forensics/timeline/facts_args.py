@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 
 from forensics.grammar.command import (
@@ -148,8 +147,6 @@ def _scalar(text: str, kind: str) -> Value:
             return int(text)
         if kind == "float":
             return float(text)
-        if kind == "json":
-            json.loads(text)
     except ValueError:
         return text
     if kind == "bool" and text.lower() in ("true", "false"):

@@ -95,6 +95,8 @@ STATEMENTS: tuple[Statement, ...] = (
     _s("Config quantization:", r"quantization: (\w+)", "weights.quantization"),
 )  # fmt: skip
 
+MAX_TEXT = 4000
+"""Statements are short: the rest of a longer line is not searched."""
 _ENV_SET = re.compile(r"\b([A-Z][A-Z0-9_]{3,60}) set by environment to ([^\s]+?)\.?$")
 _KV_PARTS = re.compile(r"K size: ([\d.]+) GB, V size: ([\d.]+) GB")
 _PYTHON = re.compile(r"/python(3\.\d{1,2})/")
@@ -118,10 +120,11 @@ def add_messages(sheet: Sheet) -> None:
         if kind in ("frame", "python-warning") and "version.python" not in sheet.facts:
             _python(sheet, row)
     _derive_gpu(sheet)
+    _derive_cuda(sheet)
 
 
 def _state(sheet: Sheet, row: int, statement: Statement) -> None:
-    found = statement.pattern.search(sheet.table.text(row))
+    found = statement.pattern.search(sheet.table.text(row)[:MAX_TEXT])
     if found is None:
         return
     try:
@@ -147,6 +150,14 @@ def _python(sheet: Sheet, row: int) -> None:
     found = _PYTHON.search(sheet.table.text(row))
     if found:
         sheet.put("version.python", found.group(1), sheet.place(row, *found.span(1)), "inferred: path of the packages")
+
+
+def _derive_cuda(sheet: Sheet) -> None:
+    """CUDA from the local part of torch's version (`2.9.1+cu130`)."""
+    found = re.search(r"\+cu(\d{2})(\d)$", str(sheet.value("version.torch") or ""))
+    if found:
+        value = f"{found.group(1)}.{found.group(2)}"
+        sheet.put("version.cuda", value, sheet.where("version.torch"), "inferred: the build of torch")
 
 
 def _derive_gpu(sheet: Sheet) -> None:
