@@ -37,6 +37,9 @@ def first_failure(table: EventTable, episodes: Sequence[Episode], teardown: Rows
         # Faults of start-up that were survived come back into question: something still fails while serving.
         causes = [e for e in survived if e.nature == roles.CAUSE]
         return causes[0] if causes else serving[0]
+    killed = [e for e in episodes if e.first.key == "killed-by-shell" and e.stage in _STARTUP]
+    if killed and not survived:
+        return killed[0]
     degraded = [e for e in episodes if e.nature == roles.DEGRADED]
     if degraded:
         return degraded[0]

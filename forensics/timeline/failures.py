@@ -18,7 +18,7 @@ from forensics.timeline.sharpen import name_signals, sharpen
 
 MAX_FAILURES = 64
 FURTHER_LINES = 8
-_HANG_KEYS = frozenset({"watchdog", "divergence"})
+_HANG_KEYS = frozenset({"watchdog", "divergence", "health"})
 
 
 def find_failures(

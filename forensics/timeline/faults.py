@@ -41,6 +41,11 @@ _BLOCK_KINDS = frozenset(
 )
 _ERROR_KINDS = frozenset({"error", "exception", "exit"})
 _GLOG_ERROR = re.compile(rb"(?:^|[\s\[])[EF]\d{3,8} \d\d:\d\d:\d\d\.\d+")
+_DEVICE_ERROR = re.compile(r"CUDA error: (?!device-side assert)")
+_ROUTER_LEVEL = re.compile(rb"\b(TRACE|DEBUG|INFO|WARN|ERROR)\b")
+_STAMPED_ERROR = re.compile(
+    rb"(?:\x1b\[[0-9;]*m)*\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d\S*(?:\x1b\[[0-9;]*m|[\s|-])+(?:ERROR|CRITICAL|FATAL)\b"
+)
 _UVICORN_ERROR = re.compile(r"^(?:ERROR|CRITICAL): ")
 
 
@@ -112,6 +117,10 @@ def _from_block(table: EventTable, index: int, block: Block, covers: list[tuple[
         text = table.text(block.head)
         phrase = roles.phrase_of(text)
         key = phrase.key if phrase else "process-group"
+        if _DEVICE_ERROR.search(text):  # the watchdog thread met the device's error first: that states it
+            return _block_fault(
+                table, index, block, roles.CAUSE, f"device error: {mask(_DEVICE_ERROR.split(text)[-1])}"
+            )
         return _block_fault(table, index, block, roles.VICTIM, key, key, phrase.go_to if phrase else "")
     if block.kind == "argparse":
         return _block_fault(table, index, block, roles.CAUSE, "argparse") if block.raised else None
@@ -267,6 +276,11 @@ def _judge(table: EventTable, shape: Shape) -> tuple[str, str, str] | None:
     if shape.kind in _ERROR_KINDS or _UVICORN_ERROR.match(text):
         return (roles.VICTIM, "exit", "") if shape.kind == "exit" else (roles.CAUSE, "error-line", "")
     if shape.kind in ("cxx-log", "transport", "text", "message") and _GLOG_ERROR.search(table.raw(shape.row)[:200]):
+        return roles.CAUSE, "error-line", ""
+    if shape.kind == "router":
+        level = _ROUTER_LEVEL.search(table.raw(shape.row)[:300])
+        return (roles.CAUSE, "error-line", "") if level is not None and level.group(1) == b"ERROR" else None
+    if shape.kind in ("text", "message") and _STAMPED_ERROR.match(table.raw(shape.row)[:120]):
         return roles.CAUSE, "error-line", ""
     if shape.kind in roles.WEAK_KINDS and roles.WEAK_WORDS.search(text[:400]):
         return roles.WEAK, "weak", ""

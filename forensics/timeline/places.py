@@ -7,6 +7,7 @@ import re
 import numpy as np
 
 from forensics.engine.table import EventTable
+from forensics.schema.block import Frame
 from forensics.schema.launch import StageMark
 from forensics.timeline import component, roles
 from forensics.timeline.episodes import Episode
@@ -34,27 +35,29 @@ def place_of(
     default = "unknown" if truncated else "config"
     stage = stage_at(marks, fault.head, rank, default)
     if stage != "serving":
-        return _startup(table, fault, stage, marks, truncated)
+        return _startup(fault, frames, stage, truncated)
     return _phase(table, fault, frames, mode)
 
 
-def _startup(table: EventTable, fault: Fault, stage: str, marks: tuple[StageMark, ...], truncated: bool) -> str:
-    told = component.startup_stage(fault.frames)
+def _startup(fault: Fault, frames: tuple[Frame, ...], stage: str, truncated: bool) -> str:
+    told = component.startup_stage(frames)
     if told is not None:
         return told
-    if any(component.EVENT_LOOP.match(f.function) for f in fault.frames):
+    if any(component.EVENT_LOOP.match(f.function) for f in frames):
         if not truncated and stage in ("warmup", "graph-capture", "kv-pool", "load", "init"):
             return "warmup"
-        return component.phase_of(fault.frames) or "unknown"
+        return component.phase_of(frames) or "unknown"
+    if stage == "unknown":
+        return component.phase_of(frames) or stage
     if stage == "config" and (component.is_scheduler(fault.frames) or fault.key == "child-died"):
         return "init"
     return stage
 
 
-def _phase(table: EventTable, fault: Fault, frames: tuple[object, ...], mode: str) -> str:
+def _phase(table: EventTable, fault: Fault, frames: tuple[Frame, ...], mode: str) -> str:
     if mode:
         return mode
-    told = component.phase_of(frames)  # type: ignore[arg-type]
+    told = component.phase_of(frames)
     if told is not None:
         return told
     named = _NAMED.search(fault.text)
@@ -75,7 +78,7 @@ def last_batch(table: EventTable, row: int) -> str | None:
     return best[3] if best is not None else None
 
 
-def _echo_frames(episode: Episode, others: list[Episode]) -> tuple[object, ...]:
+def _echo_frames(episode: Episode, others: list[Episode]) -> tuple[Frame, ...]:
     """Frames of the first ranked error that echoes a device assert."""
     fault = episode.first
     if fault.source != "cuda-assert":
