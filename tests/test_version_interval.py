@@ -34,7 +34,7 @@ def real_runs():
             yield pytest.param(truth.parent / "log.txt", version, id=truth.parent.name)
 
 
-@pytest.mark.parametrize(("path", "version"), real_runs())
+@pytest.mark.parametrize(("path", "version"), list(real_runs()))
 def test_interval_of_a_real_run_holds_its_release(path, version):
     found = interval_of(path)
     assert found.low is None or not older(version, found.low)

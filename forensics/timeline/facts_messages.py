@@ -31,10 +31,6 @@ def _capability(text: str) -> float:
     return float(text)
 
 
-def _cuda(text: str) -> str:
-    return text if "." in text else f"{text[:-1]}.{text[-1]}"
-
-
 def _s(literal: str, pattern: str, name: str, read: Callable[[str], Value] = str, how: str = "stated") -> Statement:
     return Statement(literal, re.compile(pattern), name, read, how)
 
