@@ -41,6 +41,7 @@ from forensics.engine.records import (
 from forensics.grammar.header import CLOCK, EPOCH_US, FULL
 
 Array = npt.NDArray[Any]
+SlotTable = tuple[Array, Array]
 _DATE_SHIFT = {FULL: 2}
 MAX_JOINED = 64 << 20
 """Bytes of one message that a wrapper cut into lines; beyond, it is several messages."""
@@ -125,7 +126,7 @@ class ChunkScanner:
                 lines = lines[:-held]
         count = len(lines)
         ids = np.fromiter(map(self.table.__getitem__, lines), np.int64, count)
-        lengths = self.table.plan()[ids, LENGTH].astype(np.int64)
+        lengths = self.table.plan()[LENGTH][ids].astype(np.int64)
         starts = np.cumsum(lengths + 1) - lengths - 1
         dropped = self._join_partials(lines, ids, lengths, starts)
         del lines
@@ -134,7 +135,7 @@ class ChunkScanner:
         at = starts[line_of]
         self._count(plan, records)
         words = Words8(bytes(PAD) + text + bytes(PAD))
-        time = self._times(words, text, plan, records, at)
+        time = self._times(words, plan, records, at)
         rank = self._ranks(words, plan, records, at)
         where = _Units(plan, records, at, lengths[line_of], base, line_of + first_line, time, rank)
         hot = {kind: self._hot(kind, words, text, where) for kind in (DECODE, PREFILL)}
@@ -143,16 +144,16 @@ class ChunkScanner:
         return len(text), count, rows, hot
 
     def _count(self, plan: Array, records: Array) -> None:
-        shapes = np.bincount(plan[records, SHAPE], minlength=len(self.shape_counts))
+        shapes = np.bincount(plan[SHAPE][records], minlength=len(self.shape_counts))
         shapes[: len(self.shape_counts)] += self.shape_counts
         self.shape_counts = shapes
-        wrappers = np.bincount(plan[records, WRAPPER], minlength=len(self.wrapper_counts))
+        wrappers = np.bincount(plan[WRAPPER][records], minlength=len(self.wrapper_counts))
         wrappers[: len(self.wrapper_counts)] += self.wrapper_counts
         self.wrapper_counts = wrappers
 
     def _join_partials(self, lines: list[bytes], ids: Array, lengths: Array, starts: Array) -> Array | None:
         plan = self.table.plan()
-        partial = plan[ids, PARTIAL] != 0
+        partial = plan[PARTIAL][ids] != 0
         if not partial.any():
             return None
         dropped = np.zeros(len(lines), bool)
@@ -171,54 +172,54 @@ class ChunkScanner:
             dropped[index + 1 : stop + 1] = True
         return dropped
 
-    def _times(self, words: Words8, text: bytes, plan: Array, records: Array, at: Array) -> Array:
-        forms = plan[records, FORM]
+    def _times(self, words: Words8, plan: Array, records: Array, at: Array) -> Array:
+        forms = plan[FORM][records]
         stamped = forms > 0
         time = np.full(len(records), np.nan)
         for form in np.flatnonzero(np.bincount(forms, minlength=1)):
             if form == 0:
                 continue
             pick = np.flatnonzero(forms == form)
-            chosen = plan[records[pick]]
-            time[pick] = self._decode_times(int(form), words, text, chosen, at[pick])
+            time[pick] = self._decode_times(int(form), words, plan, records[pick], at[pick])
         last = np.maximum.accumulate(np.where(stamped, np.arange(len(records)), -1))
         time = np.where(last >= 0, time[last], self.now)
         if len(time):
             self.now = float(time[-1])
         return time
 
-    def _decode_times(self, form: int, words: Words8, text: bytes, plan: Array, at: Array) -> Array:
+    def _decode_times(self, form: int, words: Words8, plan: Array, records: Array, at: Array) -> Array:
         if form == EPOCH_US:
-            width = plan[:, FRACTION_WIDTH].astype(np.int64)
-            return words.digits(at + plan[:, DATE_AT] + width, width).astype(np.float64) / 1e6
-        seconds = clock_seconds(words.load(at + plan[:, CLOCK_AT])).astype(np.float64)
+            width = plan[FRACTION_WIDTH][records].astype(np.int64)
+            return words.digits(at + plan[DATE_AT][records] + width, width).astype(np.float64) / 1e6
+        seconds = clock_seconds(words.load(at + plan[CLOCK_AT][records])).astype(np.float64)
         if form == CLOCK:
             seconds += self.probe.base_day * 86400.0
         else:
             seconds += (
-                days(words.load(at + plan[:, DATE_AT] + _DATE_SHIFT.get(form, 0)), form, self.probe.base_day) * 86400.0
+                days(words.load(at + plan[DATE_AT][records] + _DATE_SHIFT.get(form, 0)), form, self.probe.base_day)
+                * 86400.0
             )
-        width = np.minimum(plan[:, FRACTION_WIDTH], 6).astype(np.int64)
+        width = np.minimum(plan[FRACTION_WIDTH][records], 6).astype(np.int64)
         if width.any():
-            digits = words.digits(at + plan[:, FRACTION_AT] + width, width)
+            digits = words.digits(at + plan[FRACTION_AT][records] + width, width)
             seconds += digits.astype(np.float64) / _POWERS[width]
         return seconds
 
     def _ranks(self, words: Words8, plan: Array, records: Array, at: Array) -> Array:
-        axes = plan[records, AXES]
+        axes = plan[AXES][records]
         rank = np.full(len(records), -1, np.int16)
         names = list(self.table.axes)
         for number in np.flatnonzero(np.bincount(axes + 1, minlength=1)):
             if number == 0:
                 continue
             pick = np.flatnonzero(axes == number - 1)
-            chosen = plan[records[pick]]
+            chosen, start = records[pick], at[pick]
             key = np.zeros(len(pick), np.int64)
             words_of = names[number - 1]
             base = _AXIS_BASE[len(words_of) > 4]
             for i in range(len(words_of)):
-                width = chosen[:, AXIS0 + 2 * i + 1]
-                value = words.digits(at[pick] + chosen[:, AXIS0 + 2 * i] + width, np.minimum(width, 4))
+                width = plan[AXIS0 + 2 * i + 1][chosen]
+                value = words.digits(start + plan[AXIS0 + 2 * i][chosen] + width, np.minimum(width, 4))
                 key = key * base + value.astype(np.int64) % base
             rank[pick] = self._rank_numbers(words_of, key, base)
         return rank
@@ -235,58 +236,61 @@ class ChunkScanner:
         return np.array(numbers, np.int16)[inverse]
 
     def _rows(self, words: Words8, where: _Units) -> Rows:
-        kinds = where.plan[where.records, CLASS]
+        kinds = where.plan[CLASS][where.records]
         keep = kinds == ROW
         access = np.flatnonzero(kinds == ACCESS)
         if len(access):
-            status = self._column(0, words, b"", where, access)
+            status = _column(0, words, b"", self.table.slots(), where.slots(access), where.at[access])
             keep[access[~(status < 400)]] = True
         pick = np.flatnonzero(keep)
-        plan = where.plan[where.records[pick]]
-        stop = np.where(plan[:, STOP] >= 0, plan[:, STOP], where.length[pick])
+        records = where.records[pick]
+        plan = where.plan
+        start, stop = plan[START][records], plan[STOP][records]
+        stop = np.where(stop >= 0, stop, where.length[pick])
         return Rows(
-            offset=where.base + where.at[pick] + plan[:, START],
-            length=(stop - plan[:, START]).astype(np.int32),
-            lead=plan[:, START].copy(),
+            offset=where.base + where.at[pick] + start,
+            length=(stop - start).astype(np.int32),
+            lead=start,
             line=where.line[pick],
             time=where.time[pick],
             rank=where.rank[pick],
-            shape=plan[:, SHAPE].copy(),
-            flags=plan[:, FLAGS].astype(np.uint8),
+            shape=plan[SHAPE][records],
+            flags=plan[FLAGS][records].astype(np.uint8),
         )
 
     def _hot(self, kind: int, words: Words8, text: bytes, where: _Units) -> Hot:
-        pick = np.flatnonzero(where.plan[where.records, CLASS] == kind)
+        pick = np.flatnonzero(where.plan[CLASS][where.records] == kind)
         names = self.table.reader.columns["decode-batch" if kind == DECODE else "prefill-batch"].names
-        columns = {name: self._column(c, words, text, where, pick) for name, c in names.items()}
-        return Hot(where.base + where.at[pick], where.line[pick], where.time[pick], where.rank[pick], columns)
+        at, slots, table = where.at[pick], where.slots(pick), self.table.slots()
+        columns = {name: _column(c, words, text, table, slots, at) for name, c in names.items()}
+        return Hot(where.base + at, where.line[pick], where.time[pick], where.rank[pick], columns)
 
-    def _column(self, column: int, words: Words8, text: bytes, where: _Units, pick: Array) -> Array:
-        slots = where.plan[where.records[pick], SLOTS]
-        table, constants = self.table.slots()
-        values = np.full(len(pick), np.nan)
-        ok = slots >= 0
-        if not ok.any():
-            return values
-        entry = table[slots, column]
-        values = np.where(ok, constants[slots, column], np.nan)
-        width, end = entry[:, SLOT_WIDTH], entry[:, SLOT_END]
-        fast = np.flatnonzero(ok & (width > 0))
-        if len(fast):
-            at = where.at[pick[fast]] + end[fast]
-            number = words.digits(at, width[fast]).astype(np.float64)
-            fraction = entry[fast, SLOT_FRACTION]
-            if fraction.any():
-                number += words.digits(at + 1 + fraction, fraction).astype(np.float64) / _POWERS[fraction]
-            negative = entry[fast, SLOT_NEGATIVE]
-            values[fast] = np.where(negative != 0, -number, number) if negative.any() else number
-        for i in np.flatnonzero(ok & (width == SLOW)):
-            start = int(where.at[pick[i]])
-            try:
-                values[i] = float(text[start + int(entry[i, SLOT_START]) : start + int(end[i])])
-            except ValueError:
-                values[i] = np.nan
-        return values
+
+def _column(column: int, words: Words8, text: bytes, table: SlotTable, slots: Array, at: Array) -> Array:
+    """Values of one column for hot lines that start at `at` and have the plans `slots` (-1: no plan)."""
+    numbers, constants = table
+    if not numbers.shape[2] or not len(slots):
+        return np.full(len(slots), np.nan)
+    entry = numbers[column]
+    width = np.where(slots >= 0, entry[SLOT_WIDTH][slots], 0)
+    values = np.where(slots >= 0, constants[column][slots], np.nan)
+    fast = np.flatnonzero(width > 0)
+    if len(fast):
+        mine = slots[fast]
+        end = at[fast] + entry[SLOT_END][mine]
+        number = words.digits(end, width[fast]).astype(np.float64)
+        fraction = entry[SLOT_FRACTION][mine]
+        if fraction.any():
+            number += words.digits(end + 1 + fraction, fraction).astype(np.float64) / _POWERS[fraction]
+        negative = entry[SLOT_NEGATIVE][mine]
+        values[fast] = np.where(negative != 0, -number, number) if negative.any() else number
+    for i in np.flatnonzero(width == SLOW):
+        start = int(at[i])
+        try:
+            values[i] = float(text[start + int(entry[SLOT_START][slots[i]]) : start + int(entry[SLOT_END][slots[i]])])
+        except ValueError:
+            values[i] = np.nan
+    return values
 
 
 @dataclass(slots=True)
@@ -302,10 +306,15 @@ class _Units:
     time: Array
     rank: Array
 
+    def slots(self, pick: Array) -> Array:
+        """Number plans of the chosen parts."""
+        found: Array = self.plan[SLOTS][self.records[pick]]
+        return found
+
 
 def _units(ids: Array, plan: Array, dropped: Array | None) -> tuple[Array, Array]:
     """Line number and record of each part of each line."""
-    parts = plan[ids, PARTS].astype(np.int64)
+    parts = plan[PARTS][ids].astype(np.int64)
     if dropped is not None:
         parts[dropped] = 0
     if bool((parts == 1).all()):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import numpy.typing as npt
 
@@ -40,6 +42,13 @@ SLOW = -1
 OTHER_SHAPE = "\u2026"
 
 
+HEX_WORD = re.compile(rb"(?<![0-9A-Za-z_])(?=[0-9a-f]*[a-f])(?=[0-9a-f]*0)[0-9a-f]{8,64}(?![0-9A-Za-z_])")
+
+
+def _zeros(match: re.Match[bytes]) -> bytes:
+    return b"0" * len(match[0])
+
+
 class MaskTable(dict[bytes, int]):
     """Masked line → index of its first record; a line of several parts has as many consecutive records."""
 
@@ -52,11 +61,11 @@ class MaskTable(dict[bytes, int]):
         self.wrappers: dict[tuple[str, ...], int] = {(): 0}
         self._rows: list[list[int]] = []
         self._coarse_records: dict[tuple[Head, str, int], int] = {}
-        self._plan = np.zeros((0, WIDTH), np.int32)
+        self._plan = np.zeros((WIDTH, 0), np.int32)
         self._slot_rows: list[npt.NDArray[np.int32]] = []
         self._constants: list[npt.NDArray[np.float64]] = []
-        self._slot_table = np.zeros((0, SLOT_COLUMNS, 5), np.int32)
-        self._constant_table = np.zeros((0, SLOT_COLUMNS))
+        self._slot_table = np.zeros((SLOT_COLUMNS, 5, 0), np.int32)
+        self._constant_table = np.zeros((SLOT_COLUMNS, 0))
 
     def __missing__(self, key: bytes) -> int:
         if self.reader.capped:
@@ -64,8 +73,13 @@ class MaskTable(dict[bytes, int]):
             if index >= 0:
                 return index
         if len(key) <= LONG_LINE:
-            index = self.add(key.decode("latin-1"))
-            self[key] = index
+            # Lines that differ in hashes and request ids only share one mask, which is not remembered for each.
+            plain = HEX_WORD.sub(_zeros, key)
+            known = self.get(plain)
+            if known is not None:
+                return known
+            index = self.add(plain.decode("latin-1"))
+            self[plain] = index
         else:
             index = self.add(key[:LONG_LINE].decode("latin-1"), cut=True)
         self._rows[index][LENGTH] = len(key)
@@ -150,19 +164,21 @@ class MaskTable(dict[bytes, int]):
         return self.shapes.setdefault(shape, len(self.shapes))
 
     def plan(self) -> npt.NDArray[np.int32]:
-        """Records as one array; rows stay where they are until `forget`."""
-        have = len(self._plan)
+        """Records as one array, field by record; they keep their numbers until `forget`."""
+        have = self._plan.shape[1]
         if have < len(self._rows):
-            fresh = np.array(self._rows[have:], dtype=np.int32)
-            self._plan = np.concatenate([self._plan, fresh]) if have else fresh
+            fresh = np.array(self._rows[have:], dtype=np.int32).T
+            self._plan = np.ascontiguousarray(np.concatenate([self._plan, fresh], axis=1))
         return self._plan
 
     def slots(self) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.float64]]:
-        """Slot numbers (mask, column, field) and constants (mask, column) of the hot masks."""
-        have = len(self._slot_table)
+        """Places of numbers (column, field, plan) and constants (column, plan) of the hot masks."""
+        have = self._slot_table.shape[2]
         if have < len(self._slot_rows):
-            self._slot_table = np.concatenate([self._slot_table, np.stack(self._slot_rows[have:])])
-            self._constant_table = np.concatenate([self._constant_table, np.stack(self._constants[have:])])
+            fresh = np.stack(self._slot_rows[have:], axis=2)
+            self._slot_table = np.ascontiguousarray(np.concatenate([self._slot_table, fresh], axis=2))
+            constants = np.stack(self._constants[have:], axis=1)
+            self._constant_table = np.ascontiguousarray(np.concatenate([self._constant_table, constants], axis=1))
         return self._slot_table, self._constant_table
 
     def forget(self) -> None:
@@ -172,8 +188,8 @@ class MaskTable(dict[bytes, int]):
         self.clear()
         self._coarse_records = {}
         self._rows = []
-        self._plan = np.zeros((0, WIDTH), np.int32)
+        self._plan = np.zeros((WIDTH, 0), np.int32)
         self._slot_rows = []
         self._constants = []
-        self._slot_table = self._slot_table[:0]
-        self._constant_table = self._constant_table[:0]
+        self._slot_table = self._slot_table[:, :, :0]
+        self._constant_table = self._constant_table[:, :0]

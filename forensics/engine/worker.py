@@ -82,9 +82,9 @@ def cut_points(source: Source, count: int, probe: Probe, forced: str | None) -> 
 def _line_start(source: Source, at: int, reader: LineReader) -> int:
     """First line start at or after `at` whose line before is complete."""
     while at < source.size:
-        if at == 0 or source.pread(at - 1, 1) == b"\n":
-            if at == 0 or not reader.is_partial(_line_before(source, at)):
-                return at
+        starts = at == 0 or source.pread(at - 1, 1) == b"\n"
+        if starts and (at == 0 or not reader.is_partial(_line_before(source, at))):
+            return at
         window = source.pread(at, 65536)
         found = window.find(b"\n")
         at += found + 1 if found >= 0 else len(window)
