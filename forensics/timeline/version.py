@@ -86,7 +86,11 @@ def _dump(facts: dict[str, Fact]) -> Iterator[Evidence]:
     for bound, lower in ((low, True), (high, False)):
         if bound is None:
             continue
-        where = fields[bound.field].where if bound.field in fields else next(iter(fields.values())).where
+        where = (
+            fields[bound.field].where
+            if bound.field in fields
+            else (fields.get("model_path") or next(iter(fields.values()))).where
+        )
         verb = "has" if bound.present else "lacks"
         reason = f"server_args {verb} {bound.field}"
         yield Evidence(reason, where, bound.release if lower else None, None if lower else bound.release, 1)
