@@ -6,6 +6,7 @@ setting says nothing about it, so only what it states is compared.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -113,7 +114,7 @@ def _stated(deployment: Deployment) -> list[tuple[str, Value]]:
     return stated
 
 
-def _score(launch: Launch, deployment: Deployment) -> tuple[int, int, int, int] | None:
+def _score(launch: Launch, deployment: Deployment) -> tuple[int, ...] | None:
     hardware = _hardware(launch, deployment)
     quantization = _quantization(launch, deployment)
     architecture = int(_text(launch, "model.architecture") == deployment.architecture.lower() != "")
@@ -121,19 +122,29 @@ def _score(launch: Launch, deployment: Deployment) -> tuple[int, int, int, int] 
         return None
     here = {n.split(".", 1)[1] for n, f in launch.facts.items() if n.startswith("feature.") and f.value is True}
     shared = len(here & set(deployment.features)) - len(set(deployment.features) - here)
-    return hardware + quantization, architecture, shared, STRENGTH.get(deployment.strength, 0)
+    named = int(_named(launch, deployment))
+    return hardware + quantization, architecture, named, shared, STRENGTH.get(deployment.strength, 0)
 
 
 def _hardware(launch: Launch, deployment: Deployment) -> int:
-    """3: same compute capability, 2: same family; one more for the same number of GPUs; 0: other or unknown."""
-    sm, family = launch.facts.get("gpu.sm"), _text(launch, "gpu.family")
-    score = 0
-    if sm is not None and deployment.sm is not None and sm.value == deployment.sm:
-        score = 3
-    elif family and deployment.sm is not None and family == family_of(deployment.sm):
-        score = 2
+    """Likeness of the GPUs, and one more for the same number of them (which counts where the GPU is unknown, too)."""
     count = launch.facts.get("launch.ranks") or launch.facts.get("gpu.count")
-    return score + int(score > 0 and count is not None and count.value == deployment.gpu_count)
+    return _same_gpu(launch, deployment) + int(count is not None and count.value == deployment.gpu_count)
+
+
+def _same_gpu(launch: Launch, deployment: Deployment) -> int:
+    """3: same GPU by name or compute capability, 2: same family, 0: other or unknown."""
+    sm, family = launch.facts.get("gpu.sm"), _text(launch, "gpu.family")
+    if _named(launch, deployment) or (sm is not None and deployment.sm is not None and sm.value == deployment.sm):
+        return 3
+    there = family_of(deployment.sm) if deployment.sm is not None else "amd" * deployment.gpu.startswith("MI")
+    return 2 if family and family == there else 0
+
+
+def _named(launch: Launch, deployment: Deployment) -> bool:
+    """Whether the launch's GPU has the deployment's name, word by word: a GB200 is no B200."""
+    words = set(deployment.gpu.lower().split())
+    return bool(words) and words <= set(re.findall(r"\w+", _text(launch, "gpu.name")))
 
 
 def _quantization(launch: Launch, deployment: Deployment) -> int:
@@ -156,8 +167,8 @@ def _text(launch: Launch, name: str) -> str:
 
 def _why(launch: Launch, deployment: Deployment) -> str:
     reasons = []
-    if _hardware(launch, deployment):
-        reasons.append("same GPU family" if _hardware(launch, deployment) < 3 else "same GPU")
+    if _same_gpu(launch, deployment):
+        reasons.append("same GPU family" if _same_gpu(launch, deployment) < 3 else "same GPU")
     if _quantization(launch, deployment) == 2:
         reasons.append(f"same quantization ({deployment.quantization})")
     if deployment.architecture and _text(launch, "model.architecture") == deployment.architecture.lower():
