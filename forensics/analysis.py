@@ -10,6 +10,7 @@ from pathlib import Path
 from forensics.diagnose.baseline import compare_baseline
 from forensics.diagnose.diagnose import diagnose
 from forensics.diagnose.headline import headline
+from forensics.diagnose.past import read_past
 from forensics.diagnose.places import Places
 from forensics.engine.scan import scan
 from forensics.engine.table import EventTable
@@ -49,8 +50,11 @@ def report(reading: Reading, options: Options, knowledge: Knowledge) -> Report:
     """The report on inputs that were read."""
     problems = [*reading.problems, *(problem_info(p) for p in knowledge.problems)]
     baseline = _baseline(options, knowledge, problems)
-    places = Places((reading.table, *((baseline.table,) if baseline else ())), masker(options, knowledge.config.secrets))
-    found = diagnose(reading.cases, knowledge, options, places, baseline.cases if baseline else ())
+    places = Places(
+        (reading.table, *((baseline.table,) if baseline else ())), masker(options, knowledge.config.secrets)
+    )
+    past = read_past(options.history)
+    found = diagnose(reading.cases, knowledge, options, places, baseline.cases if baseline else (), past)
     if found.focus is None and reading.cases:
         raise UsageError(
             f"--launch {options.launch}: the input has {len(reading.cases)} launches",

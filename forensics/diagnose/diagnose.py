@@ -9,6 +9,7 @@ from forensics.diagnose.attempts import attempts
 from forensics.diagnose.candidates import Weighed
 from forensics.diagnose.convert import launch_info
 from forensics.diagnose.hypotheses import Diagnosis, diagnose_launch
+from forensics.diagnose.past import Past
 from forensics.diagnose.places import Places
 from forensics.diagnose.present import comparison_info, hypothesis_infos
 from forensics.diagnose.risks import risks
@@ -28,14 +29,19 @@ class Diagnosed:
 
 
 def diagnose(
-    cases: Sequence[Case], knowledge: Knowledge, options: Options, places: Places, controls: Sequence[Case] = ()
+    cases: Sequence[Case],
+    knowledge: Knowledge,
+    options: Options,
+    places: Places,
+    controls: Sequence[Case] = (),
+    past: Past | None = None,
 ) -> Diagnosed:
     """Diagnose every launch of the input. `controls`: further launches (history, baseline) that count as attempts
     and comparisons but are not reported themselves."""
     weighed = Weighed()
     everyone = (*cases, *controls)
     focus = choose_focus(cases, options)
-    found = {c.launch.id: diagnose_launch(c, everyone, knowledge, weighed) for c in cases}
+    found = {c.launch.id: diagnose_launch(c, everyone, knowledge, weighed, past) for c in cases}
     infos = tuple(_info(c, found[c.launch.id], knowledge, weighed, places) for c in cases)
     return Diagnosed(infos, attempts(cases, found, places), focus)
 

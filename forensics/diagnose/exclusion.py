@@ -19,13 +19,14 @@ def excluded(found: Candidate, case: Case) -> Ground | None:
     if found.applies is False:
         return None
     if found.must is not False and found.role != NOTHING:
-        return _by_condition(found) or _by_version(found, case)
+        return by_condition(found) or _by_version(found, case)
     if found.applies is True and found.ledger.applies:
         return _by_stage(found, case)
     return None
 
 
-def _by_condition(found: Candidate) -> Ground | None:
+def by_condition(found: Candidate) -> Ground | None:
+    """An excluding condition that holds."""
     held = found.ledger.held("excludes")
     return held[0] if held else None
 

@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from forensics.diagnose import exclusion, general, next_step, rank, similar
-from forensics.diagnose.candidates import ASSUMED, DIRECT, SYMPTOM, Candidate, Weighed, is_hypothesis, stated_symptom
-from forensics.diagnose.controls import Comparison, compare
-from forensics.diagnose.general import General
-from forensics.diagnose.grounds import AGAINST, Ground
-from forensics.diagnose.tried import (
-    Pair,
-    comparison_ground,
-    concerns,
-    failing_alike,
-    pairs,
-    refuted_by,
-    still_there,
-    weakened_by,
+from forensics.diagnose.candidates import (
+    ASSUMED,
+    DIRECT,
+    SYMPTOM,
+    Candidate,
+    Weighed,
+    is_hypothesis,
+    stated_symptom,
 )
-from forensics.diagnose.verdict import LIKELY, RULED_OUT, Evidence, Judged, judge, support
+from forensics.diagnose.controls import Comparison, compare
+from forensics.diagnose.evidence import Around, evidence, excluded_aside, one_claim
+from forensics.diagnose.general import General
+from forensics.diagnose.past import Past
+from forensics.diagnose.tried import Pair, failing_alike, pairs
+from forensics.diagnose.verdict import LIKELY, RULED_OUT, Evidence, Judged, judge
 from forensics.knowledge.store import Knowledge
 from forensics.rulebook.case import Case
 from forensics.schema.finding import Finding
@@ -48,117 +48,53 @@ class Diagnosis:
     steps: list[NextStep]
 
 
-def diagnose_launch(case: Case, everyone: Sequence[Case], knowledge: Knowledge, weighed: Weighed) -> Diagnosis:
-    """Diagnose one launch in the light of all launches of the input."""
+def diagnose_launch(
+    case: Case, everyone: Sequence[Case], knowledge: Knowledge, weighed: Weighed, past: Past | None = None
+) -> Diagnosis:
+    """Diagnose one launch in the light of all launches of the input (and of a history, if one is named)."""
     failure = case.launch.failure(case.launch.first_failure)
     asked = failure is not None or stated_symptom(case) is not None
     if not asked:
         return Diagnosis(False, (), None, (), None, None, (), (), False, [])
-    findings = [f for f in knowledge.findings if f.status != "refuted"]
-    known = pairs(case, everyone)
     alike = failing_alike(case, everyone)
     comparison = compare(case, alike, knowledge.deployments)
-    live, out = _sorted_out(findings, case, everyone, alike, known, comparison, knowledge, weighed)
-    judged = rank.ranked(judge(live))
-    dead = [j for j in judged if j.verdict == RULED_OUT]
-    judged = tuple([j for j in judged if j.verdict != RULED_OUT][:MAX_LIVE])
-    explained = any(j.candidate.role in (DIRECT, ASSUMED, SYMPTOM) or j.verdict == LIKELY for j in judged)
-    reading = None if explained and (failure is None or judged[0].candidate.role != SYMPTOM) else general.read(case)
-    dead += judge([(c, Evidence(excluded=g)) for c, g in out])
-    dead = _most_similar(dead, judged)
-    unclaimed = next((p for p in known if not any(j.evidence.comparison for j in judged)), None)
-    steps = next_step.next_steps(case, judged, alike, comparison, reading)
+    around = Around(case, tuple(everyone), alike, pairs(case, everyone), comparison, weighed, past or Past())
+    findings = [f for f in knowledge.findings if f.status != "refuted"]
+    live, dead = _judged(findings, around)
+    explained = any(j.candidate.role in (DIRECT, ASSUMED, SYMPTOM) or j.verdict == LIKELY for j in live)
+    reading = None if explained and (failure is None or live[0].candidate.role != SYMPTOM) else general.read(case)
+    unclaimed = next((p for p in around.pairs if not any(j.evidence.comparison for j in live)), None)
     near = similar.nearest(failure.text, findings) if failure and not explained else []
-    unexplained = failure is not None and not explained and unclaimed is None
     return Diagnosis(
-        asked, (*judged, *dead), reading, known, unclaimed, comparison,
-        _unnamed(comparison, judged), tuple(near), unexplained, steps,
-    )  # fmt: skip
+        asked=True,
+        judged=(*live, *dead),
+        engine=reading,
+        pairs=around.pairs,
+        unclaimed=unclaimed,
+        comparison=comparison,
+        unnamed=_unnamed(comparison, live),
+        nearest=tuple(near),
+        unexplained=failure is not None and not explained and unclaimed is None,
+        steps=next_step.next_steps(case, live, alike, comparison, reading),
+    )
 
 
-def _sorted_out(
-    findings: Sequence[Finding], case: Case, everyone: Sequence[Case], alike: Sequence[Case], known: Sequence[Pair],
-    comparison: Comparison | None, knowledge: Knowledge, weighed: Weighed,
-) -> tuple[list[tuple[Candidate, Evidence]], list[tuple[Candidate, Ground]]]:  # fmt: skip
-    """Candidates to be judged, and findings that are none but worth ruling out aloud."""
+def _judged(findings: Sequence[Finding], around: Around) -> tuple[tuple[Judged, ...], tuple[Judged, ...]]:
+    """Hypotheses best first, and what is ruled out, most similar first."""
     live: list[tuple[Candidate, Evidence]] = []
-    out: list[tuple[Candidate, Ground]] = []
+    out: list[tuple[Candidate, Evidence]] = []
     for finding in findings:
-        found = weighed.of(finding, case)
+        found = around.weighed.of(finding, around.case)
         if is_hypothesis(found):
-            live.append((found, _evidence(found, case, everyone, known, comparison, knowledge, weighed)))
+            live.append((found, evidence(found, around)))
             continue
-        ground = exclusion.excluded(found, case)
-        if ground is None and any(is_hypothesis(weighed.of(finding, c)) for c in alike):
-            ground = refuted_by(finding, case, everyone, weighed)
+        ground = excluded_aside(found, around)
         if ground is not None:
-            out.append((found, ground))
-    return _one_claim(live), out
-
-
-def _one_claim(live: list[tuple[Candidate, Evidence]]) -> list[tuple[Candidate, Evidence]]:
-    """One comparison shows one cause: the best supported of those that its variable belongs to. For the others it is
-    a strong ground, no more."""
-    claims = [c for c, e in live if e.comparison is not None]
-    if len(claims) < 2:
-        return live
-    best = max(claims, key=lambda c: (c.must is True, c.role == DIRECT, support(c), c.finding.id))
-    shared: list[tuple[Candidate, Evidence]] = []
-    for found, evidence in live:
-        if evidence.comparison is not None and found is not best:
-            ground = replace(evidence.comparison, strength="strong")
-            evidence = Evidence(extra=(ground,))
-        shared.append((found, evidence))
-    return shared
-
-
-def _evidence(
-    found: Candidate, case: Case, everyone: Sequence[Case], known: Sequence[Pair], comparison: Comparison | None,
-    knowledge: Knowledge, weighed: Weighed,
-) -> Evidence:  # fmt: skip
-    shown = comparison_ground(found, known)
-    if shown is not None:
-        return Evidence(comparison=shown)
-    excluded = exclusion.excluded(found, case) or refuted_by(found.finding, case, everyone, weighed)
-    extra = list(weakened_by(found.finding, case, everyone))
-    constant = still_there(found, known, weighed)
-    if constant is not None:
-        extra.append(constant)
-    warned = _good_prints_it_too(found, case, everyone, comparison)
-    if warned is not None:
-        extra.append(warned)
-    return Evidence(excluded=excluded, extra=tuple(extra))
-
-
-def _good_prints_it_too(
-    found: Candidate, case: Case, everyone: Sequence[Case], comparison: Comparison | None
-) -> Ground | None:
-    """A warning that a launch known to work prints as well proves nothing by itself."""
-    if found.count("decisive"):
-        return None
-    named = _warnings(found, case)
-    for other in everyone:
-        good = other.launch.first_failure is None and other.launch.reached == "serving"
-        both = [n for n in named if n in other.signals]
-        if good and both and other.launch.id != case.launch.id:
-            place = other.table.span(other.signals[both[0]].matches[0].row)
-            why = f"{other.launch.id} works and prints it too ({both[0]})"
-            return Ground(AGAINST, "against", f"{both[0]} in a good launch", True, why, where=(place,), observed=True)
-    if comparison is not None:
-        both = [n for n in named if n in comparison.deployment.warnings]
-        if both:
-            why = f"{comparison.deployment.id} works and prints it too ({both[0]})"
-            return Ground(
-                AGAINST, "against", f"{both[0]} in a good launch", True, why, where=(comparison.deployment.span,)
-            )
-    return None
-
-
-def _warnings(found: Candidate, case: Case) -> list[str]:
-    from forensics.diagnose.grounds import signals_in
-
-    conditions = [c for c in found.finding.grounds if c.strength in ("must", "strong")]
-    return [n for n in signals_in(conditions, case.rules) if n in case.signals and case.rules[n].role == "warning"]
+            out.append((found, Evidence(excluded=ground)))
+    judged = rank.ranked(judge(one_claim(live)))
+    standing = tuple([j for j in judged if j.verdict != RULED_OUT][:MAX_LIVE])
+    dead = [*(j for j in judged if j.verdict == RULED_OUT), *judge(out)]
+    return standing, tuple(_most_similar(dead, standing))
 
 
 def _most_similar(dead: Sequence[Judged], leaders: Sequence[Judged]) -> list[Judged]:
@@ -187,6 +123,3 @@ def _unnamed(comparison: Comparison | None, judged: Sequence[Judged]) -> tuple[s
         for d in comparison.differences
         if not d.tested and not any(d.name in t or d.name.split(".", 1)[1] == t for t in texts)
     )
-
-
-__all__ = ["Diagnosis", "concerns", "diagnose_launch"]

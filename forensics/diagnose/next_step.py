@@ -102,9 +102,7 @@ def _by_hand(step: FixStep, judged: Judged, shows: str) -> NextStep:
     package = f"pip install '{step.name}{relation}{step.version}'" if step.kind == "package" else ""
     do = f"install {step.name} {relation}{step.version} and relaunch" if package else step.do
     settles = f"the fix holds when the relaunch shows: {shows}"
-    return NextStep(
-        kind="experiment", do=do, command=package, separates=[judged.candidate.finding.id], settles=settles
-    )
+    return NextStep(kind="experiment", do=do, command=package, separates=[judged.candidate.finding.id], settles=settles)
 
 
 def _experiments(case: Case, live: Sequence[Judged], group: Sequence[Case]) -> list[NextStep]:

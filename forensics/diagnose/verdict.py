@@ -76,9 +76,10 @@ def _alone(found: Candidate, evidence: Evidence, covered: bool) -> tuple[str, st
         return POSSIBLE, capped
     if found.count("decisive"):
         return _decided(found, evidence)
-    if not found.count("strong"):
+    added = any(g.side == "for" and g.strength == "strong" for g in evidence.extra)
+    if not found.count("strong") and not added:
         return POSSIBLE, "no strong ground beside what it requires"
-    if not any(tells(g, found) for g in found.ledger.held("strong")):
+    if not added and not any(tells(g, found) for g in found.ledger.held("strong")):
         return POSSIBLE, "only settings speak for it beside the failure itself, which other causes share"
     if found.applies is None:
         return POSSIBLE, "the log does not state whether this launch is of the kind that can have it"
