@@ -131,9 +131,10 @@ def _stored(content: Content) -> dict[str, Any]:
 
 
 def _restored(stored: Any) -> Content | None:
+    """What a cache file holds, None where it is damaged."""
     try:
         prime({str(text): tree for text, tree in stored["conditions"].items()}, decode)
-        return Content(
+        found = Content(
             decode(stored["rules"]),
             decode(stored["findings"]),
             decode(stored["deployments"]),
@@ -141,6 +142,9 @@ def _restored(stored: Any) -> Content | None:
         )
     except (KeyError, TypeError, ValueError, IndexError, AttributeError):
         return None
+    parts = ((found.rules, Rule), (found.findings, Finding), (found.deployments, Deployment))
+    whole = all(isinstance(items, tuple) and all(isinstance(x, kind) for x in items) for items, kind in parts)
+    return found if whole else None
 
 
 def _problem(stored: list[Any]) -> ForensicsError:

@@ -16,7 +16,7 @@ _MODEL = (
     r"\b(?:llama|qwen|deepseek|kimi|glm-?\d|mi[sx]tral|gemma|gpt-?oss|phi-?\d|minimax|internvl|internlm|nemotron|"
     r"falcon|olmo|baichuan|hunyuan|ernie|mimo|longcat|step-?\d|command-r|dbrx|grok|yi-\d)"
 )
-_PATH = r"[\w.-]+\.(?:py|pyx|cpp|cc|cu|cuh|hpp|h|so)\b|(?:^|[\s'\"=(])/[\w.-]+/|[\w-]+/[\w-]+/[\w-]+"
+_PATH = r"[\w.-]+[.\x01](?:py|pyx|cpp|cc|cu|cuh|hpp|h|so)\b|(?:^|[\s'\"=(])/[\w.-]+/|[\w-]+/[\w-]+/[\w-]+"
 _NUMBER = r"(?:^|[^\w.])(?:[2-9]|\d\d+|\d+\.\d+(?:\.\d+)*)(?:$|[^\w.])"
 """0, 1 and -1 are words of the program (`!= 0`), not accidents of one log."""
 _QUANTIFIER = re.compile(r"(?<!\\)\{\d+(?:,\d*)?\}")
@@ -55,8 +55,8 @@ def _accidents(reader: Reader, at: Located, text: str) -> None:
     ):
         found = _compiled(word, pattern).search(fixed)
         if found is not None:
-            shown = found.group().strip()
-            line, column = at.at(max(0, text.find(shown)))
+            shown = found.group().strip().replace("\x01", ".")
+            line, column = at.at(max(0, text.find(found.group().strip().split("\x01")[0])))
             hint = f"{remedy}, or say under `mechanism:` why it must be so"
             reader.add("R103", f"the pattern holds a {word}: `{shown}`", line, column, hint)
             return

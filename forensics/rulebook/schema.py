@@ -62,7 +62,8 @@ def _rule(reader: Reader, root: Located, fields: dict[str, Located], family: str
     if match is not None and "any" in parts and not parts["any"].items():
         reader.fault("K004", "`any` holds no pattern", parts["any"], "give at least one text that the program prints")
     first, last = read_lifetime(reader, fields.get("lifetime"))
-    captures = _captures(reader, fields.get("captures"), patterns)
+    whole = "any" in parts and len(patterns) == len(parts["any"].items())
+    captures = _captures(reader, fields.get("captures"), patterns) if whole else ()
     if family not in FAMILIES:
         near = "known families: " + ", ".join(FAMILIES)
         reader.fault("K005", f"the folder `{family}` is no rule family", root, near)
@@ -78,7 +79,7 @@ def _rule(reader: Reader, root: Located, fields: dict[str, Located], family: str
         frames=_pattern(reader, parts.get("frames")),
         exception=_pattern(reader, parts.get("exception")),
         captures=captures,
-        where=_where(reader, fields.get("where"), captures),
+        where=_where(reader, fields.get("where"), captures) if whole else "",
         severity=reader.choice(fields.get("severity"), SEVERITIES, "error"),
         stages=tuple(reader.choice(x, STAGE_WORDS, "") for x in reader.sequence(fields.get("stages"))),
         scope=reader.choice(fields.get("scope"), SCOPES, "rank"),

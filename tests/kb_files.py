@@ -1,0 +1,105 @@
+"""A small knowledge base on disk, for the tests of knowledge, lint and the kb tools."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+RULE = """id: widget-jam
+title: The widget jams
+match:
+  any:
+    - 'widget (?P<n>\\d+) is jammed'
+captures: {n: int}
+role: root
+docs: A widget stopped turning.
+"""
+
+FINDING = """---
+id: widget-without-oil
+title: The widget runs without oil
+category: runtime
+status: confirmed
+versions: ">=0.5.5"
+grounds:
+  must:
+    - widget-jam
+    - args.tp_size = 2
+  strong:
+    - widget-jam on every rank
+explains: [widget-jam]
+fix:
+  - {kind: flag, op: set, name: --tp-size, value: "1", runnable: true}
+verify:
+  - the widget turns
+sources: [sgl-project/sglang#1]
+log_evidence: rendered
+---
+# The widget runs without oil
+
+## What one sees
+
+A jam on every rank.
+
+```log match line=2
+[2026-01-05 10:00:00] server_args=ServerArgs(model_path='/models/m', tp_size=2, dp_size=1)
+[2026-01-05 10:00:09 TP0] ValueError: widget 3 is jammed
+[2026-01-05 10:00:09 TP1] ValueError: widget 4 is jammed
+```
+
+## What happens
+
+No oil.
+
+## How to tell it from look-alikes
+
+The widget turns with oil.
+
+```log near-miss
+[2026-01-05 10:00:00] server_args=ServerArgs(model_path='/models/m', tp_size=2, dp_size=1)
+[2026-01-05 10:00:09 TP0] ValueError: widget 3 is squeaking
+```
+
+## Fix
+
+Oil it.
+"""
+
+DEPLOYMENT = """---
+id: known-good
+title: A launch that works
+strength: served
+hardware: {gpu: H200, count: 8, sm: 90, nodes: 1}
+quantization: fp8
+model: {name: m, architecture: DeepseekV3ForCausalLM}
+features: [mla, moe]
+versions: "0.5.8"
+args: {tp_size: 8}
+env: {NCCL_DEBUG: INFO}
+facts: {kv.dtype: torch.bfloat16}
+warnings: [widget-jam]
+sources: [sgl-project/sglang#2]
+---
+It works.
+"""
+
+
+def write(path: Path, text: str) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def small_base(folder: Path) -> Path:
+    """kb/ with one rule, one finding and one deployment; gives the kb folder."""
+    write(folder / "kb" / "rules" / "runtime" / "widget-jam.yaml", RULE)
+    write(folder / "kb" / "findings" / "widget-without-oil.md", FINDING)
+    write(folder / "kb" / "deployments" / "known-good.md", DEPLOYMENT)
+    return folder / "kb"
+
+
+def finding_file(kb: Path) -> Path:
+    return kb / "findings" / "widget-without-oil.md"
+
+
+def rule_file(kb: Path) -> Path:
+    return kb / "rules" / "runtime" / "widget-jam.yaml"
