@@ -6,8 +6,9 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from forensics.grammar.condition_tree import names
+from forensics.grammar.conditions import parse_condition
 from forensics.knowledge.library import Library
-from forensics.knowledge.search import asking
 from forensics.rulebook.problem import Problem
 from forensics.schema.finding import Deployment, Finding
 from forensics.schema.span import Span
@@ -66,10 +67,14 @@ def _deployments(deployments: Iterable[Deployment]) -> list[str]:
 def _rules(lib: Library) -> list[str]:
     rows = ["| family | rules | asked for by findings |", "|---|---|---|"]
     families = Counter(r.family for r in lib.rules.values())
-    for family in sorted(families):
-        used = sum(1 for r in lib.rules.values() if r.family == family and asking(r.id, lib))
-        rows.append(f"| {family} | {families[family]} | {used} |")
-    return rows
+    asked = {
+        signal
+        for finding in lib.knowledge.findings
+        for condition in (*finding.applies, *finding.grounds)
+        for signal, _ in names(parse_condition(condition.text)).signals
+    }
+    used = Counter(r.family for r in lib.rules.values() if r.id in asked)
+    return rows + [f"| {family} | {families[family]} | {used[family]} |" for family in sorted(families)]
 
 
 def _cell(text: str) -> str:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from forensics.grammar.condition_tree import Node
+from forensics.grammar.condition_tree import Node, names
+from forensics.grammar.conditions import parse_condition
 from forensics.knowledge.front import Page, headings, read_page
 from forensics.knowledge.library import Library
 from forensics.knowledge.lint_conditions import lint_conditions, lint_together
@@ -166,7 +167,7 @@ def block_text(block: LogBlock, lib: Library) -> str | None:
 
 def _exercised(reader: Reader, at: Located | None, finding: Finding, lib: Library) -> None:
     """Every `must` has to hold in a log of the finding itself, else nobody knows whether it ever can."""
-    wanted = {c.text: c for c in finding.grounds if c.strength == "must"}
+    wanted = {c.text: c for c in finding.grounds if c.strength == "must" and _all_known(c.text, lib)}
     blocks = [b for b in finding.logs if b.expect == "match"]
     if at is None or not blocks or finding.log_evidence == "none":
         return
@@ -189,3 +190,8 @@ def _exercised(reader: Reader, at: Located | None, finding: Finding, lib: Librar
             why = told.get(str(item.value), "")
             hint = f"{why}: change the condition, or add the lines to a `log match` block" if why else "add a log"
             reader.fault("F308", "no log block of this finding satisfies this `must`", item, hint)
+
+
+def _all_known(text: str, lib: Library) -> bool:
+    """Whether all signals of a condition exist (the others have been told already)."""
+    return all(signal in lib.rules for signal, _ in names(parse_condition(text)).signals)

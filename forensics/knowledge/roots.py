@@ -63,7 +63,9 @@ def roots(options: Options, config: Config) -> tuple[Root, ...]:
         *(Root(_must_exist(p, "--kb"), None) for p in options.kb),
         *(Root(None, _must_exist(p, "--rules")) for p in options.rules),
     ]
-    return (builtin_root(), *map(_with_rules, own))
+    whole = [_with_rules(root) for root in own]
+    inside = {r.rules.resolve() for r in whole if r.kb is not None and r.rules is not None}
+    return (builtin_root(), *(r for r in whole if r.kb is not None or r.rules is None or r.rules.resolve() not in inside))
 
 
 def _with_rules(root: Root) -> Root:

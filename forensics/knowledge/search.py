@@ -91,9 +91,10 @@ def _by_message(query: str, lib: Library) -> list[Hit]:
     lines = [x for x in lines if len(x) >= SHORTEST_MESSAGE]
     hits: list[Hit] = []
     for line in lines:
-        for rule in satisfied(line, lib):
-            hits.append(Hit("rule", rule.id, rule.title, 100.0, "this line satisfies the rule"))
-            hits += [Hit("finding", f.id, f.title, 90.0, f"asks for {rule.id}") for f in asking(rule.id, lib)]
+        for rule, share in satisfied(line, lib):
+            score = 90.0 + 10.0 * share if standalone(rule) else 55.0 + 10.0 * share
+            hits.append(Hit("rule", rule.id, rule.title, score, "this line satisfies the rule"))
+            hits += [Hit("finding", f.id, f.title, score - 1.0, f"asks for {rule.id}") for f in asking(rule.id, lib)]
     masked = [normal(x) for x in lines]
     for finding in lib.knowledge.findings:
         score, text = _likeness(masked, finding)
@@ -102,14 +103,21 @@ def _by_message(query: str, lib: Library) -> list[Hit]:
     return hits
 
 
-def satisfied(line: str, lib: Library) -> list[Rule]:
-    """Rules whose patterns the message satisfies (kinds and surroundings are not asked)."""
+def satisfied(line: str, lib: Library) -> list[tuple[Rule, float]]:
+    """Rules whose patterns the message satisfies, with the share of the message that they name (kinds and
+    surroundings are not asked)."""
     found = []
     for index in lib.program.candidates(line):
         ready = lib.program.ready[index]
-        if any(p.search(line) for p in ready.patterns) and not any(p.search(line) for p in ready.absent):
-            found.append(ready.rule)
+        hits = [m for p in ready.patterns if (m := p.search(line)) is not None]
+        if hits and not any(p.search(line) for p in ready.absent):
+            found.append((ready.rule, max(m.end() - m.start() for m in hits) / len(line)))
     return found
+
+
+def standalone(rule: Rule) -> bool:
+    """Whether a rule needs no more than its line: the others are only hints without their traceback."""
+    return not (rule.frames or rule.exception or rule.where)
 
 
 def asking(rule: str, lib: Library) -> list[Finding]:

@@ -34,26 +34,47 @@ class Likeness:
     restates: bool
 
 
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """What is compared of a finding."""
+
+    finding: Finding
+    demands: frozenset[str]
+    signals: frozenset[str]
+    words: frozenset[str]
+    fix: frozenset[str]
+
+
+def profile(finding: Finding) -> Profile:
+    """The comparable parts of a finding."""
+    return Profile(finding, _demands(finding), _signals(finding), _words(finding), _fix(finding))
+
+
 def similar(new: Finding, others: Iterable[Finding], limit: int = 5) -> list[Likeness]:
     """The most similar findings, best first; only those that are worth reading beside the new one."""
-    found = [likeness(new, old) for old in others if old.id != new.id]
+    return nearest_profiles(profile(new), (profile(old) for old in others), limit)
+
+
+def nearest_profiles(new: Profile, others: Iterable[Profile], limit: int = 5) -> list[Likeness]:
+    """The same over profiles that were made before."""
+    found = [likeness(new, old) for old in others if old.finding.id != new.finding.id]
     return sorted((x for x in found if x.score >= RELATED), key=lambda x: (-x.score, x.id))[:limit]
 
 
-def likeness(new: Finding, old: Finding) -> Likeness:
+def likeness(new: Profile, old: Profile) -> Likeness:
     """How much two findings demand the same and say the same."""
-    demands = _jaccard(_demands(new), _demands(old))
-    signals = _jaccard(_signals(new), _signals(old))
-    title = fuzz.token_set_ratio(new.title.lower(), old.title.lower()) / 100
-    prose = _jaccard(_words(new), _words(old))
-    fix = _jaccard(_fix(new), _fix(old))
+    demands = _jaccard(new.demands, old.demands)
+    signals = _jaccard(new.signals, old.signals)
+    title = fuzz.token_set_ratio(new.finding.title.lower(), old.finding.title.lower()) / 100
+    prose = _jaccard(new.words, old.words)
+    fix = _jaccard(new.fix, old.fix)
     score = 0.35 * demands + 0.2 * signals + 0.15 * title + 0.2 * prose + 0.1 * fix
-    text = max(prose, title)
-    restates = score >= RESTATES or (demands == 1.0 and bool(_demands(new)) and (text >= 0.6 or fix == 1.0))
-    restates = restates or prose >= 0.75
+    same = demands == 1.0 and (max(prose, title) >= 0.6 or fix == 1.0)
+    restates = score >= RESTATES or same or prose >= 0.75
     parts = [("the same must", demands), ("the same signals", signals), ("title", title), ("prose", prose), ("fix", fix)]
     why = ", ".join(f"{name} {value:.0%}" for name, value in parts if value >= 0.5)
-    return Likeness(old.id, old.title, old.span.path, 1.0 if restates and score < RESTATES else score, why, restates)
+    found = old.finding
+    return Likeness(found.id, found.title, found.span.path, 1.0 if restates else score, why, restates)
 
 
 def _demands(finding: Finding) -> frozenset[str]:
@@ -83,10 +104,10 @@ def _words(finding: Finding) -> frozenset[str]:
     return frozenset(w for w in _WORDS.findall(prose) if w not in _COMMON)
 
 
-def _fix(finding: Finding) -> frozenset[tuple[str, str, str]]:
-    return frozenset((s.kind, s.name or s.do, s.op) for s in finding.fix)
+def _fix(finding: Finding) -> frozenset[str]:
+    return frozenset(f"{s.kind} {s.op} {s.name or s.do}" for s in finding.fix)
 
 
-def _jaccard(one: frozenset[object] | frozenset[str], other: frozenset[object] | frozenset[str]) -> float:
+def _jaccard(one: frozenset[str], other: frozenset[str]) -> float:
     union = one | other
     return len(one & other) / len(union) if union else 0.0

@@ -36,4 +36,4 @@ KINDS = tuple(
 )
 FACT_GROUPS = ("args", "env", "gpu", "version", "weights", "model", "kv", "host", "launch", "feature")
 ID = re.compile(r"(?:[a-z][a-z0-9]*/)?[a-z][a-z0-9]*(?:-[a-z0-9]+)*")
-SOURCE = re.compile(r"(?:https?://[^\s/]+/\S+|[\w.-]+/[\w.-]+#\d+|[\w.-]+/[\w.-]+@[\w./-]+|(?:run|paper|docs|book):\S.*)")
+SOURCE = re.compile(r"(?:https?://[^\s/]+/\S+|[\w.-]+/[\w.-]+#\d+|[\w.-]+/[\w.-]+@[\w./-]+|(?:run|paper|docs|book):\s*\S.*)")
