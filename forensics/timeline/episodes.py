@@ -122,6 +122,9 @@ def settle(table: EventTable, episodes: list[Episode], progress: Progress, crash
     """Set outcomes: terminal, recovered (once, then went on), progressed (repeated, went on), unresolved."""
     for episode in episodes:
         fault = episode.first
+        if episode.nature in (roles.TEARDOWN, roles.ADVICE):
+            episode.outcome = "terminal" if crashed else "unresolved"
+            continue
         dead = fault.source == "traceback" and episode.nature == roles.CAUSE and _in_scheduler(fault)
         falling = progress.stop(fault.head) <= episode.last  # repeats while it is being taken down prove nothing
         settled = LONG_S if dead else SETTLED_S

@@ -10,7 +10,7 @@ from forensics.schema.block import Block
 from forensics.schema.launch import STAGES, Failure, Launch
 from forensics.schema.rank import Rank
 from forensics.schema.signal import Rule, Signal
-from forensics.timeline import arithmetic, causality, component, faults, hang, places, roles, suspects
+from forensics.timeline import arithmetic, causality, component, faults, hang, places, remarks, roles, suspects
 from forensics.timeline.ending import Ends, ending, find_ends
 from forensics.timeline.episodes import Episode, fold, settle
 from forensics.timeline.progress import Progress
@@ -98,6 +98,7 @@ def _finished(
         ended=told.ended,
         ended_row=told.row,
         ended_why=told.why,
+        notes=(*launch.notes, *remarks.of(launch, first)),
     )
 
 

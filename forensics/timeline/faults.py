@@ -41,6 +41,7 @@ _BLOCK_KINDS = frozenset(
 )
 _ERROR_KINDS = frozenset({"error", "exception", "exit"})
 _GLOG_ERROR = re.compile(rb"(?:^|[\s\[])[EF]\d{3,8} \d\d:\d\d:\d\d\.\d+")
+_HARMLESS_TRACES = frozenset({"gc-hook", "ignored-import", "custom-allreduce", "optional-module"})
 _DEVICE_ERROR = re.compile(r"CUDA error: (?!device-side assert)")
 _ROUTER_LEVEL = re.compile(rb"\b(TRACE|DEBUG|INFO|WARN|ERROR)\b")
 _STAMPED_ERROR = re.compile(
@@ -108,6 +109,8 @@ def _holds(inside: Rows, row: int) -> bool:
 
 def _from_block(table: EventTable, index: int, block: Block, covers: list[tuple[int, int]]) -> Fault | None:
     if block.kind == "traceback":
+        if _announced_as_noise(table, block):
+            return None
         return _from_traceback(table, index, block)
     if block.kind == "cuda-assert":
         return _block_fault(
@@ -172,6 +175,17 @@ def _from_raised(table: EventTable, index: int, block: Block, raised: Raised) ->
     )
     fault.row = raised.row
     return fault
+
+
+def _announced_as_noise(table: EventTable, block: Block) -> bool:
+    """Whether the logged line at the head of a traceback, or right above it, says that it does not matter."""
+    head, above = block.head, max(0, block.head - 1)
+    own = table.source[above] == table.source[head] and table.rank[above] == table.rank[head]
+    for row in (head, above) if own else (head,):
+        phrase = roles.phrase_of(table.text(row).strip())
+        if phrase is not None and phrase.nature == roles.NOISE and phrase.key in _HARMLESS_TRACES:
+            return True
+    return False
 
 
 def _from_traceback(table: EventTable, index: int, block: Block) -> Fault:

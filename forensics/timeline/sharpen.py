@@ -78,6 +78,6 @@ def name_signals(episodes: Sequence[Episode], signals: Mapping[str, Signal]) -> 
         for match in signals[name].matches:
             at.setdefault(match.row, []).append(name)
     for episode in episodes:
-        rows = {r for r in episode.rows} | {f.row for f in episode.faults}
+        rows = set(episode.rows) | {f.row for f in episode.faults}
         hits = rows & at.keys() if len(rows) < len(at) else {r for r in at if r in rows}
         episode.signals = tuple(sorted({name for row in hits for name in at[row]}))

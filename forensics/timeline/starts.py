@@ -119,11 +119,12 @@ def cuts(table: EventTable, rows: Rows, blocks: tuple[Block, ...] = ()) -> list[
     found: list[int] = []
     held: list[Start] = []
     last = int(rows[0]) - 1
+    begun = last
     opened = False
     for anchor in _anchors(table, rows, [a for a, _ in dead], inits):
         ended = _any_between(ends, last - 1, anchor.row)
-        started = _any_between(inits, last, anchor.row)
-        if anchor.start is not None and held and _same(held, anchor.start, ended):
+        started = _any_between(inits, begun, anchor.row)
+        if anchor.start is not None and held and _same(held, anchor.start, ended, started):
             held.append(anchor.start)
             last = anchor.row
             continue
@@ -131,7 +132,7 @@ def cuts(table: EventTable, rows: Rows, blocks: tuple[Block, ...] = ()) -> list[
             boundary = _boundary(table, rows, ends, last, anchor)
             if boundary > int(rows[0]):
                 found.append(boundary)
-            held = []
+            held, begun = [], anchor.row
         if anchor.start is not None:
             held.append(anchor.start)
         last = anchor.row
@@ -189,7 +190,7 @@ def _holds(rows: Rows, row: int) -> bool:
     return at < len(rows) and int(rows[at]) == row
 
 
-def _same(held: list[Start], new: Start, ended: bool) -> bool:
+def _same(held: list[Start], new: Start, ended: bool, started: bool) -> bool:
     """Whether `new` is a further print of the launch that `held` started."""
     first = held[0]
     nodes = {s.field("node_rank", "0") for s in held}
@@ -208,7 +209,7 @@ def _same(held: list[Start], new: Start, ended: bool) -> bool:
         return False
     if new.service and new.service not in {s.service for s in held if s.service} and any(s.service for s in held):
         return _near(held, new)
-    if new.fields == first.fields and new.fields:
+    if new.fields == first.fields and new.fields and not started:
         return _close(held, new, 120.0)
     replica = new.field("port") not in {s.field("port") for s in held} and new.field("model_path") == first.field(
         "model_path"
