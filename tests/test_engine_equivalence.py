@@ -126,3 +126,20 @@ def test_grammars_are_digit_blind(line: str, rng: random.Random) -> None:
     assert (before.body_at, before.header, before.axes, before.level) == (after.body_at, after.header, after.axes, after.level)
     one, two = line_grammar().parse(line[before.body_at :]), line_grammar().parse(changed[after.body_at :])
     assert one == two
+
+
+def test_thinned_series_do_not_depend_on_chunks_or_processes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("forensics.engine.thin.THIN_ABOVE", 1000)
+    monkeypatch.setattr("forensics.engine.thin.BUCKETS", 40)
+    generate.main(tmp_path / "g.log", 1.5)
+    tables = [scan([tmp_path / "g.log"], Options(chunk_bytes=c, processes=p)) for c, p in ((1 << 22, 1), (1000, 1), (100_000, 2), (50_000, 3))]
+    assert [dump(t) for t in tables[1:]] == [dump(tables[0])] * 3
+    series = tables[0].series["decode"]
+    monkeypatch.undo()
+    full = scan([tmp_path / "g.log"]).series["decode"]
+    assert len(series.line) < len(full.line) / 2
+    for name in ("throughput", "running"):
+        assert (series.columns[name].min(), series.columns[name].max()) == (full.columns[name].min(), full.columns[name].max())
+    assert series.line[0] == full.line[0]
+    assert series.line[-1] == full.line[-1]
+    assert "thinned" in tables[0].infos[0].notes[0]

@@ -13,8 +13,7 @@ from forensics.engine.context import context_kinds, thin_repeats
 from forensics.engine.probe import Probe
 from forensics.engine.record import DECODE, PREFILL
 from forensics.engine.table import STAMPED
-from forensics.engine.thin import concat
-from forensics.engine.worker import Scanned, join_rows
+from forensics.engine.worker import Scanned, join_hot, join_rows
 
 Array = npt.NDArray[Any]
 AxisKey = tuple[tuple[str, ...], tuple[int, ...]]
@@ -63,7 +62,7 @@ def assemble(parts: list[Scanned], probe: Probe) -> Assembled:
         lines += part.lines
         now = part.last_time if part.last_time == part.last_time else now
     joined = join_rows(rows)
-    series = {kind: concat(batches) for kind, batches in hot.items()}
+    series = {kind: join_hot(batches) for kind, batches in hot.items()}
     notes = _notes(parts)
     if probe.dateless:
         _midnights(joined, series)
@@ -128,7 +127,6 @@ def _reverse(rows: Rows, series: dict[int, Hot]) -> None:
         back = np.arange(len(hot.line))[::-1]
         series[kind] = replace(
             hot,
-            offset=hot.offset[back],
             line=hot.line[back],
             time=hot.time[back],
             rank=hot.rank[back],

@@ -38,6 +38,7 @@ from forensics.engine.records import (
     WRAPPER,
     MaskTable,
 )
+from forensics.engine.thin import METRICS, kept
 from forensics.grammar.header import CLOCK, EPOCH_US, FULL
 
 Array = npt.NDArray[Any]
@@ -54,7 +55,6 @@ _AXIS_BASE = (10_000, 1_000)
 class Hot:
     """Batch lines of one kind in one chunk."""
 
-    offset: Array
     line: Array
     time: Array
     rank: Array
@@ -93,13 +93,15 @@ def empty_rows() -> Rows:
 class ChunkScanner:
     """Scans chunks in order; keeps the last time and the growing tables between them."""
 
-    def __init__(self, table: MaskTable, probe: Probe) -> None:
+    def __init__(self, table: MaskTable, probe: Probe, bucket: int = 0) -> None:
         self.table = table
         self.probe = probe
+        self.bucket = bucket
+        self.thinned = 0
         self.now = float("nan")
         self.ranks: dict[tuple[tuple[str, ...], tuple[int, ...]], int] = {}
-        self.shape_counts = np.zeros(256, np.int64)
-        self.wrapper_counts = np.zeros(64, np.int64)
+        self.shape_counts = np.zeros(0, np.int64)
+        self.wrapper_counts = np.zeros(0, np.int64)
 
     def held_back(self, lines: list[bytes]) -> int:
         """How many last lines are parts of a message that goes on after them."""
@@ -111,18 +113,19 @@ class ChunkScanner:
             held += 1
         return held
 
-    def scan(self, text: bytes, base: int, first_line: int, final: bool) -> tuple[int, int, Rows, dict[int, Hot]]:
-        """Scan whole lines at `base` of the source. Gives bytes and lines consumed (less than all where the chunk ends
-        inside a message that a wrapper cut), the rows and the hot lines."""
-        lines = text.translate(DIGITS_TO_ZERO).split(b"\n")
-        if text.endswith(b"\n"):
+    def scan(self, padded: bytes, base: int, first_line: int, final: bool) -> tuple[int, int, Rows, dict[int, Hot]]:
+        """Scan whole lines, given between PADDING, that stand at `base` of the source. Gives bytes and lines consumed
+        (less than all where the chunk ends inside a message that a wrapper cut), the rows and the hot lines."""
+        lines = padded.translate(DIGITS_TO_ZERO).split(b"\n")[PAD:-PAD]
+        size = len(padded) - 2 * PAD
+        if padded[-PAD - 1] == 10:
             lines.pop()
         if not final:
             held = self.held_back(lines)
-            if held == len(lines) and len(text) < MAX_JOINED:
+            if held == len(lines) and size < MAX_JOINED:
                 return 0, 0, empty_rows(), {}
             if 0 < held < len(lines):
-                text = text[: -sum(len(line) + 1 for line in lines[-held:])]
+                size -= sum(len(line) + 1 for line in lines[-held:])
                 lines = lines[:-held]
         count = len(lines)
         ids = np.fromiter(map(self.table.__getitem__, lines), np.int64, count)
@@ -132,24 +135,20 @@ class ChunkScanner:
         del lines
         plan = self.table.plan()
         line_of, records = _units(ids, plan, dropped)
-        at = starts[line_of]
         self._count(plan, records)
-        words = Words8(bytes(PAD) + text + bytes(PAD))
-        time = self._times(words, plan, records, at)
-        rank = self._ranks(words, plan, records, at)
-        where = _Units(plan, records, at, lengths[line_of], base, line_of + first_line, time, rank)
-        hot = {kind: self._hot(kind, words, text, where) for kind in (DECODE, PREFILL)}
-        rows = self._rows(words, where)
+        words = Words8(padded)
+        where = _Units(plan, records, starts[line_of], lengths[line_of], base, line_of + first_line)
+        clock = _Clock(where, words, self.probe.base_day, self.now)
+        hot = {kind: self._hot(kind, words, padded, where, clock) for kind in (DECODE, PREFILL)}
+        rows = self._rows(words, where, clock)
+        self.now = clock.final()
         self.table.forget()
-        return len(text), count, rows, hot
+        return size, count, rows, hot
 
     def _count(self, plan: Array, records: Array) -> None:
-        shapes = np.bincount(plan[SHAPE][records], minlength=len(self.shape_counts))
-        shapes[: len(self.shape_counts)] += self.shape_counts
-        self.shape_counts = shapes
-        wrappers = np.bincount(plan[WRAPPER][records], minlength=len(self.wrapper_counts))
-        wrappers[: len(self.wrapper_counts)] += self.wrapper_counts
-        self.wrapper_counts = wrappers
+        uses = np.bincount(records, minlength=plan.shape[1])
+        self.shape_counts = _added(self.shape_counts, np.bincount(plan[SHAPE], weights=uses))
+        self.wrapper_counts = _added(self.wrapper_counts, np.bincount(plan[WRAPPER], weights=uses))
 
     def _join_partials(self, lines: list[bytes], ids: Array, lengths: Array, starts: Array) -> Array | None:
         plan = self.table.plan()
@@ -172,56 +171,25 @@ class ChunkScanner:
             dropped[index + 1 : stop + 1] = True
         return dropped
 
-    def _times(self, words: Words8, plan: Array, records: Array, at: Array) -> Array:
-        forms = plan[FORM][records]
-        stamped = forms > 0
-        time = np.full(len(records), np.nan)
-        for form in np.flatnonzero(np.bincount(forms, minlength=1)):
-            if form == 0:
-                continue
-            pick = np.flatnonzero(forms == form)
-            time[pick] = self._decode_times(int(form), words, plan, records[pick], at[pick])
-        last = np.maximum.accumulate(np.where(stamped, np.arange(len(records)), -1))
-        time = np.where(last >= 0, time[last], self.now)
-        if len(time):
-            self.now = float(time[-1])
-        return time
-
-    def _decode_times(self, form: int, words: Words8, plan: Array, records: Array, at: Array) -> Array:
-        if form == EPOCH_US:
-            width = plan[FRACTION_WIDTH][records].astype(np.int64)
-            return words.digits(at + plan[DATE_AT][records] + width, width).astype(np.float64) / 1e6
-        seconds = clock_seconds(words.load(at + plan[CLOCK_AT][records])).astype(np.float64)
-        if form == CLOCK:
-            seconds += self.probe.base_day * 86400.0
-        else:
-            seconds += (
-                days(words.load(at + plan[DATE_AT][records] + _DATE_SHIFT.get(form, 0)), form, self.probe.base_day)
-                * 86400.0
-            )
-        width = np.minimum(plan[FRACTION_WIDTH][records], 6).astype(np.int64)
-        if width.any():
-            digits = words.digits(at + plan[FRACTION_AT][records] + width, width)
-            seconds += digits.astype(np.float64) / _POWERS[width]
-        return seconds
-
-    def _ranks(self, words: Words8, plan: Array, records: Array, at: Array) -> Array:
-        axes = plan[AXES][records]
-        rank = np.full(len(records), -1, np.int16)
+    def _ranks(self, words: Words8, where: _Units, pick: Array) -> Array:
+        """Rank numbers of the chosen parts (-1: none)."""
+        records = where.records[pick]
+        axes = where.plan[AXES][records]
+        rank = np.full(len(pick), -1, np.int16)
         names = list(self.table.axes)
         for number in np.flatnonzero(np.bincount(axes + 1, minlength=1)):
             if number == 0:
                 continue
-            pick = np.flatnonzero(axes == number - 1)
-            chosen, start = records[pick], at[pick]
-            key = np.zeros(len(pick), np.int64)
+            mine = np.flatnonzero(axes == number - 1)
+            chosen, start = records[mine], where.at[pick[mine]]
+            key = np.zeros(len(mine), np.int64)
             words_of = names[number - 1]
             base = _AXIS_BASE[len(words_of) > 4]
             for i in range(len(words_of)):
-                width = plan[AXIS0 + 2 * i + 1][chosen]
-                value = words.digits(start + plan[AXIS0 + 2 * i][chosen] + width, np.minimum(width, 4))
-                key = key * base + value.astype(np.int64) % base
-            rank[pick] = self._rank_numbers(words_of, key, base)
+                width = where.plan[AXIS0 + 2 * i + 1][chosen]
+                end = start + where.plan[AXIS0 + 2 * i][chosen] + width
+                key = key * base + words.digits(end, np.minimum(width, 4)).astype(np.int64) % base
+            rank[mine] = self._rank_numbers(words_of, key, base)
         return rank
 
     def _rank_numbers(self, names: tuple[str, ...], keys: Array, base: int) -> Array:
@@ -235,7 +203,7 @@ class ChunkScanner:
             numbers.append(self.ranks.setdefault((names, values), len(self.ranks)))
         return np.array(numbers, np.int16)[inverse]
 
-    def _rows(self, words: Words8, where: _Units) -> Rows:
+    def _rows(self, words: Words8, where: _Units, clock: _Clock) -> Rows:
         kinds = where.plan[CLASS][where.records]
         keep = kinds == ROW
         access = np.flatnonzero(kinds == ACCESS)
@@ -252,21 +220,82 @@ class ChunkScanner:
             length=(stop - start).astype(np.int32),
             lead=start,
             line=where.line[pick],
-            time=where.time[pick],
-            rank=where.rank[pick],
+            time=clock.times(pick),
+            rank=self._ranks(words, where, pick),
             shape=plan[SHAPE][records],
             flags=plan[FLAGS][records].astype(np.uint8),
         )
 
-    def _hot(self, kind: int, words: Words8, text: bytes, where: _Units) -> Hot:
+    def _hot(self, kind: int, words: Words8, padded: bytes, where: _Units, clock: _Clock) -> Hot:
         pick = np.flatnonzero(where.plan[CLASS][where.records] == kind)
         names = self.table.reader.columns["decode-batch" if kind == DECODE else "prefill-batch"].names
-        at, slots, table = where.at[pick], where.slots(pick), self.table.slots()
-        columns = {name: _column(c, words, text, table, slots, at) for name, c in names.items()}
-        return Hot(where.base + at, where.line[pick], where.time[pick], where.rank[pick], columns)
+        rank = self._ranks(words, where, pick)
+        table = self.table.slots()
+        columns: dict[str, Array] = {}
+        if self.bucket and len(pick):
+            # Of a thinned input only the metrics decide what is kept; the other columns are read of that alone.
+            at, slots = where.at[pick], where.slots(pick)
+            metrics = {n: _column(c, words, padded, table, slots, at) for n, c in names.items() if n in METRICS}
+            keep = kept(where.base + at, rank, metrics, self.bucket)
+            self.thinned += len(pick) - len(keep)
+            pick, rank = pick[keep], rank[keep]
+            columns = {n: values[keep] for n, values in metrics.items()}
+        at, slots = where.at[pick], where.slots(pick)
+        columns.update({n: _column(c, words, padded, table, slots, at) for n, c in names.items() if n not in columns})
+        return Hot(where.line[pick], clock.times(pick), rank, columns)
 
 
-def _column(column: int, words: Words8, text: bytes, table: SlotTable, slots: Array, at: Array) -> Array:
+class _Clock:
+    """Times of the parts of a chunk, decoded only where somebody asks; unstamped ones inherit from above."""
+
+    def __init__(self, where: _Units, words: Words8, base_day: int, before: float) -> None:
+        self.where, self.words, self.base_day, self.before = where, words, base_day, before
+        self.forms = where.plan[FORM][where.records]
+        self.stamped = np.maximum.accumulate(np.where(self.forms > 0, np.arange(len(self.forms)), -1))
+
+    def times(self, pick: Array) -> Array:
+        """Seconds since the epoch of the chosen parts."""
+        source = self.stamped[pick]
+        time = np.full(len(pick), self.before)
+        known = np.flatnonzero(source >= 0)
+        source = source[known]
+        forms = self.forms[source]
+        for form in np.flatnonzero(np.bincount(forms, minlength=1)):
+            mine = np.flatnonzero(forms == form)
+            time[known[mine]] = self._decode(int(form), source[mine])
+        return time
+
+    def final(self) -> float:
+        """Time that the next chunk inherits."""
+        return float(self.times(np.array([len(self.forms) - 1]))[0]) if len(self.forms) else self.before
+
+    def _decode(self, form: int, units: Array) -> Array:
+        plan, records, at = self.where.plan, self.where.records[units], self.where.at[units]
+        if form == EPOCH_US:
+            width = plan[FRACTION_WIDTH][records].astype(np.int64)
+            return self.words.digits(at + plan[DATE_AT][records] + width, width).astype(np.float64) / 1e6
+        seconds = clock_seconds(self.words.load(at + plan[CLOCK_AT][records])).astype(np.float64)
+        if form == CLOCK:
+            seconds += self.base_day * 86400.0
+        else:
+            dates = self.words.load(at + plan[DATE_AT][records] + _DATE_SHIFT.get(form, 0))
+            seconds += days(dates, form, self.base_day) * 86400.0
+        width = np.minimum(plan[FRACTION_WIDTH][records], 6).astype(np.int64)
+        if width.any():
+            digits = self.words.digits(at + plan[FRACTION_AT][records] + width, width)
+            seconds += digits.astype(np.float64) / _POWERS[width]
+        return seconds
+
+
+def _added(total: Array, more: Array) -> Array:
+    """Sum of two count arrays of different lengths."""
+    out = np.zeros(max(len(total), len(more)), np.int64)
+    out[: len(total)] += total
+    out[: len(more)] += more.astype(np.int64)
+    return out
+
+
+def _column(column: int, words: Words8, padded: bytes, table: SlotTable, slots: Array, at: Array) -> Array:
     """Values of one column for hot lines that start at `at` and have the plans `slots` (-1: no plan)."""
     numbers, constants = table
     if not numbers.shape[2] or not len(slots):
@@ -285,9 +314,9 @@ def _column(column: int, words: Words8, text: bytes, table: SlotTable, slots: Ar
         negative = entry[SLOT_NEGATIVE][mine]
         values[fast] = np.where(negative != 0, -number, number) if negative.any() else number
     for i in np.flatnonzero(width == SLOW):
-        start = int(at[i])
+        start = int(at[i]) + PAD
         try:
-            values[i] = float(text[start + int(entry[SLOT_START][slots[i]]) : start + int(entry[SLOT_END][slots[i]])])
+            values[i] = float(padded[start + int(entry[SLOT_START][slots[i]]) : start + int(entry[SLOT_END][slots[i]])])
         except ValueError:
             values[i] = np.nan
     return values
@@ -303,8 +332,6 @@ class _Units:
     length: Array
     base: int
     line: Array
-    time: Array
-    rank: Array
 
     def slots(self, pick: Array) -> Array:
         """Number plans of the chosen parts."""

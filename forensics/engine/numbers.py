@@ -14,6 +14,8 @@ Ints = npt.NDArray[np.int64]
 Words = npt.NDArray[np.uint64]
 PAD = 16
 """Bytes before and after a chunk's text, so that a load around any digit stays inside the buffer."""
+PADDING = b"\n" * PAD
+"""Newlines, so that the padded text still splits into lines (and PAD empty ones on either side)."""
 _U = np.uint64
 _EPOCH = date(1970, 1, 1).toordinal()
 _NAMES = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")

@@ -1,16 +1,21 @@
-"""Batch lines of large inputs, thinned by place: what stays does not depend on chunks or processes."""
+"""Batch lines of large inputs, thinned by place: what stays does not depend on chunks or processes.
+
+The input is cut into buckets at fixed offsets; chunks always hold whole buckets.
+"""
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from forensics.engine.chunk import Hot
-
+Array = npt.NDArray[Any]
 THIN_ABOVE = 256 << 20
 """Inputs up to this size keep every batch line."""
 BUCKETS = 4096
-_METRICS = ("running", "queue", "token_usage", "throughput", "input_throughput", "accept_len")
+METRICS = ("running", "queue", "token_usage", "throughput", "input_throughput", "accept_len")
+"""Columns whose lowest and highest values are kept."""
 
 
 def bucket_bytes(size: int) -> int:
@@ -18,99 +23,29 @@ def bucket_bytes(size: int) -> int:
     return 0 if size <= THIN_ABOVE else -(-size // BUCKETS // 4096) * 4096
 
 
-def concat(parts: list[Hot]) -> Hot:
-    """Parts of one kind in order, with the union of their columns."""
-    names = list(dict.fromkeys(name for part in parts for name in part.columns))
-    columns = {
-        name: np.concatenate([p.columns.get(name, np.full(len(p.line), np.nan)) for p in parts])
-        if parts
-        else np.zeros(0)
-        for name in names
-    }
-
-    def joined(field: str, kind: type) -> npt.NDArray[np.generic]:
-        return np.concatenate([getattr(p, field) for p in parts]) if parts else np.zeros(0, kind)
-
-    return Hot(
-        joined("offset", np.int64),
-        joined("line", np.int64),
-        joined("time", np.float64),
-        joined("rank", np.int16),
-        columns,
-    )
+def kept(offset: Array, rank: Array, metrics: dict[str, Array], step: int) -> Array:
+    """Which batch lines stay, ascending: of each bucket and rank the first and last, and those with the lowest and
+    highest value of each metric."""
+    key = (offset // step) * 65536 + (rank.astype(np.int64) + 1)
+    order = np.argsort(key, kind="stable")
+    ordered = key[order]
+    start = np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]]))
+    stop = np.concatenate([start[1:], [len(order)]])
+    group = np.repeat(np.arange(len(start)), stop - start)
+    keep = np.zeros(len(order), bool)
+    keep[order[start]] = True
+    keep[order[stop - 1]] = True
+    for values in metrics.values():
+        _extremes(values[order], start, group, order, keep)
+    return np.flatnonzero(keep)
 
 
-def take(hot: Hot, pick: npt.NDArray[np.generic]) -> Hot:
-    """The chosen batch lines."""
-    return Hot(
-        hot.offset[pick], hot.line[pick], hot.time[pick], hot.rank[pick], {k: v[pick] for k, v in hot.columns.items()}
-    )
-
-
-class Thinner:
-    """Collects the batch lines of one kind in order; closes a bucket when the next one begins.
-
-    Of each bucket and rank it keeps the first and last line, and those with the lowest and highest value of each of
-    the metrics that people plot."""
-
-    def __init__(self, size: int) -> None:
-        self.step = bucket_bytes(size)
-        self.kept: list[Hot] = []
-        self.open: list[Hot] = []
-        self.dropped = 0
-
-    def add(self, hot: Hot) -> None:
-        """Take the batch lines of the next chunk."""
-        if not len(hot.line):
-            return
-        if not self.step:
-            self.kept.append(hot)
-            return
-        self.open.append(hot)
-        if self.open[0].offset[0] // self.step == hot.offset[-1] // self.step:
-            return
-        whole = concat(self.open)
-        last = whole.offset[-1] // self.step
-        closed = whole.offset // self.step < last
-        self._close(take(whole, np.flatnonzero(closed)))
-        self.open = [take(whole, np.flatnonzero(~closed))]
-
-    def finish(self) -> list[Hot]:
-        """All that is kept."""
-        if self.open:
-            self._close(concat(self.open))
-            self.open = []
-        return self.kept
-
-    def _close(self, hot: Hot) -> None:
-        if not len(hot.line):
-            return
-        key = (hot.offset // self.step) * 65536 + (hot.rank.astype(np.int64) + 1)
-        order = np.argsort(key, kind="stable")
-        sorted_key = key[order]
-        start = np.flatnonzero(np.concatenate([[True], sorted_key[1:] != sorted_key[:-1]]))
-        stop = np.concatenate([start[1:], [len(order)]])
-        keep = np.zeros(len(order), bool)
-        keep[order[start]] = True
-        keep[order[stop - 1]] = True
-        group = np.repeat(np.arange(len(start)), stop - start)
-        for name in _METRICS:
-            if name in hot.columns:
-                _extremes(hot.columns[name][order], start, group, order, keep)
-        self.dropped += len(order) - int(keep.sum())
-        self.kept.append(take(hot, np.flatnonzero(keep)))
-
-
-def _extremes(
-    values: npt.NDArray[np.float64],
-    start: npt.NDArray[np.int64],
-    group: npt.NDArray[np.int64],
-    order: npt.NDArray[np.int64],
-    keep: npt.NDArray[np.bool_],
-) -> None:
+def _extremes(values: Array, start: Array, group: Array, order: Array, keep: Array) -> None:
+    """Mark the first line with the lowest, and with the highest, value of each group."""
+    unknown = np.isnan(values)
     for pick, fill in ((np.minimum, np.inf), (np.maximum, -np.inf)):
-        filled = np.where(np.isnan(values), fill, values)
-        best = pick.reduceat(filled, start)
-        hits = np.flatnonzero((filled == best[group]) & ~np.isnan(values))
-        _, first = np.unique(group[hits], return_index=True)
+        filled = np.where(unknown, fill, values)
+        hits = np.flatnonzero((filled == pick.reduceat(filled, start)[group]) & ~unknown)
+        of_group = group[hits]
+        first = np.concatenate([[True], of_group[1:] != of_group[:-1]]) if len(hits) else np.zeros(0, bool)
         keep[order[hits[first]]] = True

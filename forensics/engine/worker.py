@@ -11,10 +11,11 @@ import numpy as np
 
 from forensics.engine.chunk import ChunkScanner, Hot, Rows
 from forensics.engine.mask import DIGITS_TO_ZERO
+from forensics.engine.numbers import PAD, PADDING
 from forensics.engine.probe import Probe
 from forensics.engine.record import DECODE, PREFILL, LineReader
 from forensics.engine.records import LONG_LINE, MaskTable
-from forensics.engine.thin import Thinner, bucket_bytes, concat
+from forensics.engine.thin import bucket_bytes
 from forensics.grammar.header import WRAPPER_NAMES
 from forensics.ingest.sources import Source
 
@@ -109,52 +110,72 @@ def scan_range(source: Source, probe: Probe, forced: str | None, chunk_bytes: in
     """Scan [start, stop) of a source in chunks of about `chunk_bytes`."""
     reader = LineReader(probe.slurm, forced)
     table = MaskTable(reader, probe.outer_time)
-    scanner = ChunkScanner(table, probe)
+    step = bucket_bytes(source.size)
+    scanner = ChunkScanner(table, probe, step)
     kept: list[Rows] = []
-    thin = {DECODE: Thinner(source.size), PREFILL: Thinner(source.size)}
-    at, line = start, 1
-    rest = b""
-    position = start
-    while position < stop or rest:
-        data = source.pread(position, min(chunk_bytes, stop - position))
-        position += len(data)
-        final = position >= stop or not data
-        cut = len(data) if final else data.rfind(b"\n") + 1
-        if not cut and not final:
-            rest += data
-            continue
-        text, rest = rest + data[:cut], data[cut:]
-        if not text:
+    hot: dict[int, list[Hot]] = {DECODE: [], PREFILL: []}
+    at, line, wanted = start, 1, chunk_bytes
+    while at < stop:
+        padded = read_chunk(source, at, wanted, step, stop)
+        end = at + len(padded) - 2 * PAD
+        if end == at:
             break
-        used, lines, rows, hot = scanner.scan(text, at, line, final)
-        rest = text[used:] + rest
+        used, lines, rows, found = scanner.scan(padded, at, line, end >= stop)
+        # Nothing used: the chunk lies inside one message that a wrapper cut into lines.
+        wanted = chunk_bytes if used else wanted * 2
         at, line = at + used, line + lines
         kept.append(rows)
-        for kind, lines_of_kind in hot.items():
-            thin[kind].add(lines_of_kind)
-        if final and not rest:
-            break
-    counts = scanner.shape_counts[: len(table.shapes)].tolist()
-    counts += [0] * (len(table.shapes) - len(counts))
-    wrappers = {
-        WRAPPER_NAMES[name]
-        for names, i in table.wrappers.items()
-        if i < len(scanner.wrapper_counts) and scanner.wrapper_counts[i]
-        for name in names
-    }
-    hot_all = {kind: concat(t.finish()) for kind, t in thin.items()}
+        for kind, batch in found.items():
+            hot[kind].append(batch)
+    counts = [*scanner.shape_counts.tolist(), *([0] * len(table.shapes))][: len(table.shapes)]
+    used_wrappers = np.flatnonzero(scanner.wrapper_counts)
+    wrappers = {WRAPPER_NAMES[name] for names, i in table.wrappers.items() if i in used_wrappers for name in names}
     return Scanned(
         join_rows(kept),
-        hot_all,
+        {kind: join_hot(batches) for kind, batches in hot.items()},
         list(table.shapes),
         counts,
         list(scanner.ranks),
         wrappers,
         line - 1,
         scanner.now,
-        sum(t.dropped for t in thin.values()),
+        scanner.thinned,
         reader.capped,
     )
+
+
+def read_chunk(source: Source, at: int, wanted: int, step: int, stop: int) -> bytes:
+    """Whole lines from line start `at` on, about `wanted` bytes (whole buckets of `step`, where there are any), never
+    beyond `stop`, between PADDING."""
+    end = at + wanted
+    if step:
+        end = max(end // step, at // step + 1) * step
+    end = min(end, stop)
+    parts = [PADDING, source.pread(at, end - at)]
+    size = len(parts[1])
+    more = 1 << 14
+    while size and parts[-1][-1:] != b"\n" and at + size < stop:
+        tail = source.pread(at + size, min(more, stop - at - size))
+        if not tail:
+            break
+        cut = tail.find(b"\n") + 1
+        parts.append(tail[:cut] if cut else tail)
+        size += len(parts[-1])
+        more = min(more * 4, 1 << 24)
+    return b"".join((*parts, PADDING))
+
+
+def join_hot(parts: list[Hot]) -> Hot:
+    """Batch lines of consecutive chunks or ranges as one, with the union of their columns."""
+    names = list(dict.fromkeys(name for part in parts for name in part.columns))
+    kinds = (("line", np.int64), ("time", np.float64), ("rank", np.int16))
+    line, time, rank = (
+        np.concatenate([getattr(p, name) for p in parts]) if parts else np.zeros(0, kind) for name, kind in kinds
+    )
+    columns = {}
+    for name in names:
+        columns[name] = np.concatenate([p.columns.get(name, np.full(len(p.line), np.nan)) for p in parts])
+    return Hot(line, time, rank, columns)
 
 
 def join_rows(parts: list[Rows]) -> Rows:
