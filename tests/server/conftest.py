@@ -42,4 +42,5 @@ def launch(server_home, port):
 def servers() -> list[str]:
     """Command lines of sglang processes that run on this machine."""
     out = subprocess.run(["pgrep", "-fa", "sglang.launch_server|sglang::"], capture_output=True, text=True).stdout
-    return [line for line in out.splitlines() if "pytest" not in line and "forensics" not in line.split("sglang")[0]]
+    lines = [line for line in out.splitlines() if "<defunct>" not in line and "pytest" not in line]
+    return [line for line in lines if "forensics replay" not in line]

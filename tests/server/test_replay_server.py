@@ -133,7 +133,9 @@ def test_a_scheduler_killed_from_outside_is_a_different_failure(tmp_path, launch
     with subprocess.Popen(
         command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     ) as process:
-        wait_for(lambda: any("POST /v1/completions" in p.read_text() for p in tmp_path.glob("runs/*/fixed.log")))
+        wait_for(
+            lambda: any("POST /v1/completions" in p.read_text() for p in tmp_path.glob("runs/*/fixed.log")), process
+        )
         pids = subprocess.run(["pgrep", "-f", "sglang::scheduler"], capture_output=True, text=True).stdout.split()
         assert pids
         for pid in pids:
@@ -146,7 +148,7 @@ def test_a_scheduler_killed_from_outside_is_a_different_failure(tmp_path, launch
 def test_nothing_is_left_after_kill_9_of_replay_itself(tmp_path, launch):
     command = [*FORENSICS, "replay", "--launch", launch(), "--fix", "set --dtype=bfloat16", "--yes", "--runs", "runs"]
     process = subprocess.Popen([*command, "--db", "history.db"], cwd=tmp_path, stdout=subprocess.DEVNULL)
-    wait_for(lambda: any("server_args" in p.read_text() for p in tmp_path.glob("runs/*/fixed.log")))
+    wait_for(lambda: any("server_args" in p.read_text() for p in tmp_path.glob("runs/*/fixed.log")), process)
     assert servers()
     process.kill()
     process.wait()
@@ -157,8 +159,9 @@ def test_nothing_is_left_after_kill_9_of_replay_itself(tmp_path, launch):
     assert servers() == []
 
 
-def wait_for(condition, seconds: float = 240) -> None:
+def wait_for(condition, process: subprocess.Popen, seconds: float = 240) -> None:
     until = time.monotonic() + seconds
     while not condition():
+        assert process.poll() is None, "replay ended early"
         assert time.monotonic() < until, "it never happened"
         time.sleep(0.2)

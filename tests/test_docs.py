@@ -1,0 +1,69 @@
+"""Every command that the documentation shows is run, and the README's transcript is what the program prints."""
+
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), ROOT / "kb" / "README.md"]
+BLOCK = re.compile(r"^```sh\n(.*?)^```", re.M | re.S)
+# Placeholders of the README's overview; the same commands are run with real samples in docs/.
+OVERVIEW = re.compile(
+    r"(?<![\w/])(server\.log|good\.log|node0\.log|node1\.log\.gz|check_env\.txt|session\.log|fixed\.log)"
+)
+
+
+def commands(page: Path) -> list[str]:
+    found = []
+    for block in BLOCK.findall(page.read_text()):
+        for line in block.replace("\\\n", " ").splitlines():
+            line = re.sub(r"\s+#.*", "", line).strip()
+            if line.startswith("forensics "):
+                found.append(line)
+    return found
+
+
+ALL = [(page.relative_to(ROOT).as_posix(), line) for page in PAGES if page.exists() for line in commands(page)]
+
+
+@pytest.mark.parametrize(("page", "line"), [p for p in ALL if not OVERVIEW.search(p[1])])
+def test_a_documented_command_runs(page, line, tmp_path):
+    words = shlex.split(line)[1:]
+    done = subprocess.run(
+        [sys.executable, "-m", "forensics", *[str(ROOT / w) if (ROOT / w).exists() and "/" in w else w for w in words]],
+        cwd=tmp_path if "cleanup" in line or " kb " in f" {line} " else ROOT,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env={"PATH": "/usr/bin:/bin", "HOME": str(tmp_path)},
+    )
+    assert done.returncode in (0, 1), f"{page}: {line}\n{done.stdout[-2000:]}\n{done.stderr[-2000:]}"
+    assert "Traceback" not in done.stderr
+
+
+def test_every_command_is_documented():
+    from forensics.cli.main import available
+
+    text = "\n".join(page.read_text() for page in PAGES if page.exists())
+    assert [name for name in available() if f"forensics {name}" not in text] == []
+
+
+def test_the_overview_commands_parse():
+    """The README's placeholder commands name real options of real commands."""
+    for _, line in [p for p in ALL if OVERVIEW.search(p[1])]:
+        words = shlex.split(line)
+        shown = subprocess.run([sys.executable, "-m", "forensics", words[1], "--help"], capture_output=True, text=True)
+        for option in [w.split("=")[0] for w in words if w.startswith("--")]:
+            assert option in shown.stdout, line
+
+
+def test_the_readmes_transcript_is_what_the_program_prints():
+    text = (ROOT / "README.md").read_text()
+    found = re.search(r"<!-- transcript: (.+?) -->\n```text\n(.*?)```", text, re.S)
+    words = shlex.split(found.group(1))[1:]
+    done = subprocess.run([sys.executable, "-m", "forensics", *words], cwd=ROOT, capture_output=True, text=True)
+    assert found.group(2) == done.stdout, "run tools/update_readme.py"
