@@ -54,11 +54,11 @@ def table_of(text: str):
 def launch_of(table, **more) -> Launch:
     """A launch over all rows of a table; every field can be given."""
     marks = more.pop("marks", ())
-    values = dict(
-        id="L1", rows=np.arange(len(table), dtype=np.int64), sources=(0,), lines=(1, len(table)), reached="serving",
-        ended="crashed", ended_row=None, ended_why="", expected=(), seen=tuple(table.ranks), missing=(), stages={},
-        marks=tuple(marks), facts={}, version=VersionInterval(),
-    )
+    values = {
+        "id": "L1", "rows": np.arange(len(table), dtype=np.int64), "sources": (0,), "lines": (1, len(table)), "reached": "serving",
+        "ended": "crashed", "ended_row": None, "ended_why": "", "expected": (), "seen": tuple(table.ranks), "missing": (), "stages": {},
+        "marks": tuple(marks), "facts": {}, "version": VersionInterval(),
+    }
     values.update(more)
     return Launch(**values)
 
@@ -83,10 +83,10 @@ def facts(**values: object) -> dict[str, Fact]:
 
 def failure(row: int, rank: str | None = None, **more) -> Failure:
     """A first failure."""
-    values = dict(
-        id="F1", role="root", outcome="terminal", stage="decode", row=row, rows=(row,), rank=Rank.parse(rank) if rank else None,
-        ranks=(), count=1, mechanism="m", text="",
-    )
+    values = {
+        "id": "F1", "role": "root", "outcome": "terminal", "stage": "decode", "row": row, "rows": (row,), "rank": Rank.parse(rank) if rank else None,
+        "ranks": (), "count": 1, "mechanism": "m", "text": "",
+    }
     values.update(more)
     return Failure(**values)
 

@@ -13,43 +13,7 @@ from forensics.grammar.condition_tree import names
 from forensics.grammar.conditions import parse_condition, parse_where
 from forensics.schema.span import Span
 
-EXAMPLES = """nan-probabilities
-deepgemm-scale-format before nan-probabilities
-a before b on every rank
-a-b on some rank
-a-b on one rank
-a-b on rank DP0 TP3
-a-b on the failing rank
-absent load-weight-end on the failing rank
-pool-leak.available + pool-leak.evictable < pool-leak.size
-a.x * 2 - (a.y - 1) / 3 >= 4 GB
-args.quantization = modelopt_fp4
-args.quantization in {modelopt_fp4, fp8} and not env.SGLANG_ENABLE_JIT_DEEPGEMM = 0
-args.x not in {a, "b c"}
-args.attention_backend ~ "trt.*mla"
-args.enable_dp_attention
-known env.NCCL_DEBUG
-version.sglang < 0.5.10
-version.torch >= 2.9
-count collective-timeout >= 3 within 60s
-count collective-timeout on the failing rank > 1
-silence > 9min on some rank before collective-timeout
-symptom garbage
-stage reached warmup
-stage = decode
-stage != decode
-stage in {prefill, decode}
-ended not in {hung, killed}
-first failure has nan-probabilities
-tried --fp8-gemm-backend=cutlass and same failure
-tried --disable-cuda-graph and no failure
-tried SGLANG_X=0 and a
-series throughput falls
-series accept_len <= 1.05
-not (a and b) or c and not d
-kv.dtype = torch.bfloat16
-args.max_running_requests = -1
-acme/foo and acme/foo.bar > 3""".split("\n")
+EXAMPLES = ["nan-probabilities", "deepgemm-scale-format before nan-probabilities", "a before b on every rank", "a-b on some rank", "a-b on one rank", "a-b on rank DP0 TP3", "a-b on the failing rank", "absent load-weight-end on the failing rank", "pool-leak.available + pool-leak.evictable < pool-leak.size", "a.x * 2 - (a.y - 1) / 3 >= 4 GB", "args.quantization = modelopt_fp4", "args.quantization in {modelopt_fp4, fp8} and not env.SGLANG_ENABLE_JIT_DEEPGEMM = 0", 'args.x not in {a, "b c"}', 'args.attention_backend ~ "trt.*mla"', "args.enable_dp_attention", "known env.NCCL_DEBUG", "version.sglang < 0.5.10", "version.torch >= 2.9", "count collective-timeout >= 3 within 60s", "count collective-timeout on the failing rank > 1", "silence > 9min on some rank before collective-timeout", "symptom garbage", "stage reached warmup", "stage = decode", "stage != decode", "stage in {prefill, decode}", "ended not in {hung, killed}", "first failure has nan-probabilities", "tried --fp8-gemm-backend=cutlass and same failure", "tried --disable-cuda-graph and no failure", "tried SGLANG_X=0 and a", "series throughput falls", "series accept_len <= 1.05", "not (a and b) or c and not d", "kv.dtype = torch.bfloat16", "args.max_running_requests = -1", "acme/foo and acme/foo.bar > 3"]
 
 
 @pytest.mark.parametrize("text", EXAMPLES)

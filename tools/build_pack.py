@@ -7,8 +7,8 @@ import json
 import sys
 from pathlib import Path
 
-from forensics.ingest.inputs import open_inputs
 from forensics.engine.scan import scan
+from forensics.ingest.inputs import open_inputs
 from forensics.rulebook.program import normal
 from forensics.schema.options import Options
 
@@ -19,7 +19,11 @@ LONGEST = 600
 
 def healthy_logs():
     saga = ROOT / "samples" / "cases" / "saga"
-    return [*sorted(ROOT.glob("samples/healthy/*/log.txt")), *sorted(saga.glob("*good*.log")), *sorted(saga.glob("fixed*.log"))]
+    return [
+        *sorted(ROOT.glob("samples/healthy/*/log.txt")),
+        *sorted(saga.glob("*good*.log")),
+        *sorted(saga.glob("fixed*.log")),
+    ]
 
 
 def build():

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -36,7 +36,7 @@ def options_of(kb: list[Path], rules: list[Path], config: Path | None) -> Option
 
 @app.command()
 def lint(
-    paths: list[Path] = typer.Argument(None, help="Files or folders (default: the whole knowledge base)."),
+    paths: Annotated[list[Path] | None, typer.Argument(help="Files or folders (default: the whole base).")] = None,
     fix: bool = typer.Option(False, "--fix", help="Apply the safe changes."),
     kb: list[Path] = KB,
     rules: list[Path] = RULES,
@@ -111,7 +111,7 @@ def _tell(problems: list[Problem], files: int, format: str) -> int:
 
 @app.command()
 def test(
-    paths: list[Path] = typer.Argument(None, help="Findings to test (default: all)."),
+    paths: Annotated[list[Path] | None, typer.Argument(help="Findings to test (default: all).")] = None,
     cross: bool = typer.Option(False, "--cross", help="Also all findings over all samples."),
     kb: list[Path] = KB,
     rules: list[Path] = RULES,
@@ -152,7 +152,7 @@ def _cross(place: Workplace, only: frozenset[str] | None) -> int:
 
 @app.command()
 def hook(
-    files: list[Path] = typer.Argument(None, help="Changed files, as pre-commit passes them."),
+    files: Annotated[list[Path] | None, typer.Argument(help="Changed files, as pre-commit passes them.")] = None,
     config: Path | None = CONFIG,
 ) -> int:
     """Check changed files only: lint, log blocks, restatements. Meant for pre-commit."""
@@ -193,7 +193,7 @@ def _proved(target: Target, place: Workplace) -> list[Problem]:
 
 @app.command()
 def similar(
-    file: Path = typer.Argument(..., help="A finding that is to be added."),
+    file: Annotated[Path, typer.Argument(help="A finding that is to be added.")],
     kb: list[Path] = KB,
     rules: list[Path] = RULES,
     config: Path | None = CONFIG,

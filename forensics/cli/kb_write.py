@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 if TYPE_CHECKING:
     from forensics.knowledge.draft import NewFile
+    from forensics.schema.report import Report
 
 
 def new_finding(
     title: str = typer.Argument("", help="What goes wrong, in one line (not needed with --from)."),
-    source: Path | None = typer.Option(None, "--from", help="A JSON report of `forensics analyze` to draft from."),
+    source: Annotated[Path | None, typer.Option("--from", help="A JSON report to draft from.")] = None,
     identity: str = typer.Option("", "--id", help="Id and file name (default: made from the title)."),
     category: str = typer.Option("", "--category"),
-    into: Path | None = typer.Option(None, "--into", help="Knowledge base folder (default: the own or shipped kb/)."),
+    into: Annotated[Path | None, typer.Option("--into", help="Knowledge base folder (default: the own one).")] = None,
 ) -> int:
     """Draft a finding; from a report with its signals, grounds and log blocks cut and masked."""
     from forensics.errors import UsageError
@@ -36,7 +37,7 @@ def new_finding(
     return _write(files, kb)
 
 
-def _report(path: Path):  # type: ignore[no-untyped-def]
+def _report(path: Path) -> Report:
     from pydantic import ValidationError
 
     from forensics.errors import InputError
@@ -70,8 +71,8 @@ def _write(files: list[NewFile], kb: Path) -> int:
 
 
 def import_findings(
-    file: Path = typer.Argument(..., help="Free prose, one heading a finding."),
-    into: Path = typer.Option(Path("kb"), "--into", help="Knowledge base folder that the drafts go to."),
+    file: Annotated[Path, typer.Argument(help="Free prose, one heading a finding.")],
+    into: Annotated[Path, typer.Option("--into", help="Knowledge base folder that the drafts go to.")] = Path("kb"),
 ) -> int:
     """Split a FINDINGS.md by its headings into drafts, all marked suspected; no line is lost."""
     from forensics.errors import InputError

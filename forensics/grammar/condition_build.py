@@ -35,8 +35,8 @@ from forensics.grammar.condition_tree import (
     Symptom,
     Term,
     Text,
-    Tried,
     Trend,
+    Tried,
     Truth,
 )
 from forensics.rulebook.captures import SIZE_UNITS, TIME_UNITS, split_quantity
@@ -143,7 +143,9 @@ class Builder:
         left = self.term(tree.children[0])
         right = self.term(tree.children[2], beside=left)
         if isinstance(left, (Quantity, Text)) and isinstance(right, (Quantity, Text)):
-            raise BadCondition("both sides are constants", place_of(tree), "name a fact (`args.x`) or a capture (`a.x`)")
+            raise BadCondition(
+                "both sides are constants", place_of(tree), "name a fact (`args.x`) or a capture (`a.x`)"
+            )
         return Compare(op, left, right, place_of(tree))
 
     def _member(self, tree: Branch) -> Node:

@@ -29,14 +29,33 @@ from forensics.grammar.condition_tree import (
     Symptom,
     Term,
     Text,
-    Tried,
     Trend,
+    Tried,
     Truth,
 )
 
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(?:[-.\/:][A-Za-z0-9_]+)*|v?\d+\.\d+(?:\.[A-Za-z0-9]+)+(?:\+[\w.-]+)?")
 _KEYWORDS = frozenset(
-    "or and not in before absent known count within silence symptom stage reached ended first tried series on".split()
+    [
+        "or",
+        "and",
+        "not",
+        "in",
+        "before",
+        "absent",
+        "known",
+        "count",
+        "within",
+        "silence",
+        "symptom",
+        "stage",
+        "reached",
+        "ended",
+        "first",
+        "tried",
+        "series",
+        "on",
+    ]
 )
 _OUTCOMES = {"": "", "same": " and same failure", "none": " and no failure"}
 

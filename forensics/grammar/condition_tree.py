@@ -10,17 +10,13 @@ Place: TypeAlias = tuple[int, int]
 """Start and end offset in the condition's text (0-based, code points)."""
 
 
-def _place() -> Place:
-    return field(default=(0, 0), compare=False, repr=False)  # type: ignore[return-value]
-
-
 @dataclass(frozen=True, slots=True)
 class Quantity:
     """A number, scaled to its base unit (bytes, seconds); `text` is as written."""
 
     value: float
     text: str
-    place: Place = _place()
+    place: Place = field(default=(0, 0), compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +24,7 @@ class Text:
     """A word or a quoted text."""
 
     text: str
-    place: Place = _place()
+    place: Place = field(default=(0, 0), compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +32,7 @@ class FactRef:
     """A fact by its dotted name."""
 
     name: str
-    place: Place = _place()
+    place: Place = field(default=(0, 0), compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +41,7 @@ class CaptureRef:
 
     signal: str
     capture: str
-    place: Place = _place()
+    place: Place = field(default=(0, 0), compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +51,7 @@ class Arithmetic:
     op: str
     left: Term
     right: Term
-    place: Place = _place()
+    place: Place = field(default=(0, 0), compare=False, repr=False)
 
 
 Term: TypeAlias = "Quantity | Text | FactRef | CaptureRef | Arithmetic"
@@ -75,7 +71,7 @@ class Seen:
 
     signal: str
     on: Quantifier | None = None
-    place: Place = _place()
+    place: Place = field(default=(0, 0), compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +80,7 @@ class Absent:
 
     signal: str
     on: Quantifier | None = None
-    place: Place = _place()
+    place: Place = field(default=(0, 0), compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +90,7 @@ class Before:
     first: Seen
     second: Seen
     on: Quantifier | None = None
-    place: Place = _place()
+    place: Place = field(default=(0, 0), compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +100,7 @@ class Compare:
     op: str
     left: Term
     right: Term
-    place: Place = _place()
+    place: Place = field(default=(0, 0), compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +110,7 @@ class Member:
     left: Term
     values: tuple[Term, ...]
     negated: bool = False
-    place: Place = _place()
+    place: Place = field(default=(0, 0), compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +119,7 @@ class Search:
 
     left: Term
     pattern: str
-    place: Place = _place()
+    place: Place = field(default=(0, 0), compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +127,7 @@ class Truth:
     """The fact is true, or set."""
 
     name: str
-    place: Place = _place()
+    place: Place = field(default=(0, 0), compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +135,7 @@ class Known:
     """The log states the fact."""
 
     name: str
-    place: Place = _place()
+    place: Place = field(default=(0, 0), compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +147,7 @@ class Count:
     number: Quantity
     within: Quantity | None = None
     on: Quantifier | None = None
-    place: Place = _place()
+    place: Place = field(default=(0, 0), compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,13 +158,13 @@ class Silence:
     length: Quantity
     on: Quantifier | None = None
     before: str = ""
-    place: Place = _place()
+    place: Place = field(default=(0, 0), compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
 class Symptom:
     name: str
-    place: Place = _place()
+    place: Place = field(default=(0, 0), compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +172,7 @@ class Reached:
     """Start-up got at least to this stage."""
 
     stage: str
-    place: Place = _place()
+    place: Place = field(default=(0, 0), compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,13 +182,13 @@ class State:
     subject: str
     values: tuple[str, ...]
     negated: bool = False
-    place: Place = _place()
+    place: Place = field(default=(0, 0), compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
 class FirstFailureHas:
     signal: str
-    place: Place = _place()
+    place: Place = field(default=(0, 0), compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,7 +198,7 @@ class Tried:
     name: str
     value: str | None
     outcome: str = ""
-    place: Place = _place()
+    place: Place = field(default=(0, 0), compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,7 +207,7 @@ class Trend:
 
     series: str
     direction: str
-    place: Place = _place()
+    place: Place = field(default=(0, 0), compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,25 +217,25 @@ class Level:
     series: str
     op: str
     number: Quantity
-    place: Place = _place()
+    place: Place = field(default=(0, 0), compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
 class Not:
     part: Node
-    place: Place = _place()
+    place: Place = field(default=(0, 0), compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
 class And:
     parts: tuple[Node, ...]
-    place: Place = _place()
+    place: Place = field(default=(0, 0), compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
 class Or:
     parts: tuple[Node, ...]
-    place: Place = _place()
+    place: Place = field(default=(0, 0), compare=False, repr=False)
 
 
 Node: TypeAlias = (

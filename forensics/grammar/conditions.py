@@ -56,7 +56,9 @@ def parse_where(text: str, captures: set[str]) -> Compare:
     except _Refused as refused:
         raise refused.error(text, None, "") from None
     if not isinstance(node, Compare):
-        raise ConditionError("one comparison is expected", span=Span("where", 1), hint="write `a + b < c`", excerpt=text)
+        raise ConditionError(
+            "one comparison is expected", span=Span("where", 1), hint="write `a + b < c`", excerpt=text
+        )
     return node
 
 
@@ -121,6 +123,8 @@ def _odd(word: str) -> str:
 
 
 def _wanted(error: UnexpectedInput) -> str:
-    accepted = getattr(error, "accepts", None) or getattr(error, "expected", None) or getattr(error, "allowed", None) or ()
+    accepted = (
+        getattr(error, "accepts", None) or getattr(error, "expected", None) or getattr(error, "allowed", None) or ()
+    )
     words = sorted({_EXPECTED[name] for name in accepted if name in _EXPECTED})
     return "expected here: " + ", ".join(words) if words else "see docs/conditions.md"

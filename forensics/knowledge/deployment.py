@@ -35,7 +35,9 @@ MODEL = ("name", "architecture")
 _FEATURE = re.compile(r"[a-z][a-z0-9_]*")
 
 
-def check_deployment(path: Path, namespace: str = "", shown: str | None = None) -> tuple[Deployment | None, list[Problem]]:
+def check_deployment(
+    path: Path, namespace: str = "", shown: str | None = None
+) -> tuple[Deployment | None, list[Problem]]:
     """Read one deployment file; `shown` is the path as messages give it."""
     page = read_page(path, shown)
     if isinstance(page, Problem):

@@ -78,7 +78,9 @@ def empty(identity: str, title: str, category: str) -> NewFile:
         log_evidence="rendered",
     )
     match = "```log match line=1\n[2026-01-05 10:00:00 TP0] the line that states the failure\n```"
-    return NewFile("finding", f"{identity}.md", front + _body(title, match, _near("[2026-01-05 10:00:00 TP0] a similar line")))
+    return NewFile(
+        "finding", f"{identity}.md", front + _body(title, match, _near("[2026-01-05 10:00:00 TP0] a similar line"))
+    )
 
 
 def _near(lines: str) -> str:
@@ -87,10 +89,12 @@ def _near(lines: str) -> str:
 
 def _body(title: str, match: str, near: str) -> str:
     return (
-        f"# {title}\n\n## What one sees\n\nOne or two sentences: the symptom, at which stage, on which ranks.\n\n{match}\n\n"
+        f"# {title}\n\n## What one sees\n\nOne or two sentences: the symptom, at which stage, on which ranks.\n\n"
+        f"{match}\n\n"
         f"## What happens\n\nThe mechanism, in a few sentences.\n\n"
         f"## How to tell it from look-alikes\n\nWhat another cause with the same symptom would show.\n\n{near}\n\n"
-        f"## Fix\n\nWhat to change, from which release on, and why it works.\n\n## History\n\nWho saw and confirmed it.\n"
+        f"## Fix\n\nWhat to change, from which release on, and why it works.\n\n"
+        f"## History\n\nWho saw and confirmed it.\n"
     )
 
 
@@ -131,13 +135,32 @@ def from_report(report: Report, title: str = "", identity: str = "", category: s
 
 
 _RULE_FAMILIES = frozenset(
-    "numerics memory kernel compile distributed load config runtime disaggregation network tokenizer host performance".split()
+    [
+        "numerics",
+        "memory",
+        "kernel",
+        "compile",
+        "distributed",
+        "load",
+        "config",
+        "runtime",
+        "disaggregation",
+        "network",
+        "tokenizer",
+        "host",
+        "performance",
+    ]
 )
 
 
 def _category(launch: LaunchInfo) -> str:
     first = launch.first_failure
-    by_component = {"communication": "distributed", "kernel library": "kernel", "tokenizer": "tokenizer", "host": "host"}
+    by_component = {
+        "communication": "distributed",
+        "kernel library": "kernel",
+        "tokenizer": "tokenizer",
+        "host": "host",
+    }
     if first is None:
         return "hang" if launch.ended == "hung" else "runtime"
     by_stage = {"config": "config", "load": "load", "kv-pool": "memory"}
@@ -159,7 +182,9 @@ def _rule(identity: str, title: str, said: str, family: str) -> NewFile:
         "severity": "error",
         "docs": "What the line means, in one sentence.",
     }
-    return NewFile("rule", f"{family}/{identity}.yaml", yaml.safe_dump(data, sort_keys=False, allow_unicode=True, width=200))
+    return NewFile(
+        "rule", f"{family}/{identity}.yaml", yaml.safe_dump(data, sort_keys=False, allow_unicode=True, width=200)
+    )
 
 
 _OPEN = re.compile(r"(?P<path>(?:/[\w.+-]+){2,})|(?P<quoted>'[^']*'|\"[^\"]*\")|(?P<number>-?\d+(?:\.\d+)*)")
@@ -182,7 +207,7 @@ def _escaped(text: str) -> str:
 
 
 def _logs(launch: LaunchInfo) -> tuple[str, str]:
-    """The log around the first failure, masked, with the line that must be named; and the log before it as near miss."""
+    """The masked log around the first failure with the line that must be named; the log before it as near miss."""
     first = launch.first_failure
     if first is None:
         return "", ""

@@ -175,15 +175,16 @@ def _logs(page: Page) -> tuple[LogBlock, ...]:
 def _log(page: Page, text: str, line: int, expect: str, words: dict[str, str]) -> LogBlock:
     named = words.get("line")
     count = text.count("\n")
-    if named is not None and (not named.isdigit() or not 1 <= int(named) <= max(count, 1 if "sample" in words else 0)):
-        if "sample" not in words or not named.isdigit():
-            hint = f"the block has {count} lines, counted from 1"
-            page.reader.add("L402", f"the block has no line {named}", line, 1, hint)
-            named = None
+    if named is not None and not (named.isdigit() and ("sample" in words or 1 <= int(named) <= count)):
+        hint = f"the block has {count} lines, counted from 1"
+        page.reader.add("L402", f"the block has no line {named}", line, 1, hint)
+        named = None
     if words.get("symptom", SYMPTOMS[0]) not in SYMPTOMS:
         page.reader.add("K005", f"`{words['symptom']}` is no symptom", line, 1, "one of: " + ", ".join(SYMPTOMS))
     if not text.strip() and "sample" not in words:
-        page.reader.add("L403", "the log block is empty", line, 1, "paste the lines, or name a case: `sample=<case id>`")
+        page.reader.add(
+            "L403", "the log block is empty", line, 1, "paste the lines, or name a case: `sample=<case id>`"
+        )
     return LogBlock(
         expect=expect,
         text=text,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 
 from markdown_it import MarkdownIt
@@ -85,7 +86,7 @@ def headings(page: Page) -> tuple[Heading, ...]:
     """All headings of the body, in order."""
     tokens = _markdown().parse(page.body)
     found = []
-    for token, inline in zip(tokens, tokens[1:], strict=False):
+    for token, inline in pairwise(tokens):
         if token.type == "heading_open" and token.map is not None:
             found.append(Heading(int(token.tag[1:]), inline.content, page.body_line + token.map[0]))
     return tuple(found)

@@ -9,7 +9,9 @@ from forensics.knowledge.draft import front_matter, slug
 
 _HEADING = re.compile(r"^(#{1,6})\s+(.+?)\s*#*\s*$")
 _FENCE = re.compile(r"^\s*(```|~~~)")
-_LINK = re.compile(r"https?://github\.com/([\w.-]+/[\w.-]+)/(?:issues|pull)/(\d+)|\b([\w.-]+/[\w.-]+#\d+)|(https?://[^\s)>\]]+)")
+_LINK = re.compile(
+    r"https?://github\.com/([\w.-]+/[\w.-]+)/(?:issues|pull)/(\d+)|\b([\w.-]+/[\w.-]+#\d+)|(https?://[^\s)>\]]+)"
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,7 +49,9 @@ def _findings(findings: Iterable[Finding]) -> list[str]:
     rows = ["| finding | title | status | versions | log | sources |", "|---|---|---|---|---|---|"]
     for f in findings:
         link = f"[{f.id}](findings/{Path(f.span.path).name})"
-        rows.append(f"| {link} | {_cell(f.title)} | {f.status} | {_cell(f.versions) or 'any'} | {f.log_evidence} | {len(f.sources)} |")
+        versions = _cell(f.versions) or "any"
+        cells = (link, _cell(f.title), f.status, versions, f.log_evidence, str(len(f.sources)))
+        rows.append(f"| {' | '.join(cells)} |")
     return rows
 
 
@@ -60,7 +62,8 @@ def _deployments(deployments: Iterable[Deployment]) -> list[str]:
         nodes = f", {d.nodes} nodes" if d.nodes > 1 else ""
         link = f"[{d.id}](deployments/{Path(d.span.path).name})"
         hardware = _cell(f"{count}{d.gpu}{nodes}")
-        rows.append(f"| {link} | {hardware} | {_cell(d.quantization) or '–'} | {_cell(d.versions) or 'any'} | {d.strength} |")
+        method, versions = _cell(d.quantization) or "–", _cell(d.versions) or "any"
+        rows.append(f"| {link} | {hardware} | {method} | {versions} | {d.strength} |")
     return rows
 
 

@@ -105,7 +105,6 @@ def _deployment(path: Path, name: str, lib: Library, namespace: str) -> list[Pro
             reader.add("D501", f"sglang has no argument `{key}`", *args.key_at[key], hint.replace("args.", ""))
     facts = fields.get("facts")
     for key in facts.fields() if facts is not None else ():
-        if "." not in key or unknown_fact_hint(key, lib.catalog) is not None:
-            if facts is not None:
-                reader.add("D501", f"`{key}` is no fact", *facts.key_at[key], "see docs/facts.md")
+        if facts is not None and ("." not in key or unknown_fact_hint(key, lib.catalog) is not None):
+            reader.add("D501", f"`{key}` is no fact", *facts.key_at[key], "see docs/facts.md")
     return problems + reader.problems + _taken(name, lib)

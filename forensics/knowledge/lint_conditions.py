@@ -13,8 +13,22 @@ from forensics.rulebook.problem import Edit
 from forensics.rulebook.versions import Bound, parse_range
 
 SERIES = frozenset(
-    "running queue tokens token_usage throughput accept_len accept_rate cached_tokens new_tokens new_seqs cuda_graph"
-    " input_throughput swa_token_usage mamba_usage".split()
+    [
+        "running",
+        "queue",
+        "tokens",
+        "token_usage",
+        "throughput",
+        "accept_len",
+        "accept_rate",
+        "cached_tokens",
+        "new_tokens",
+        "new_seqs",
+        "cuda_graph",
+        "input_throughput",
+        "swa_token_usage",
+        "mamba_usage",
+    ]
 )
 
 
@@ -26,7 +40,7 @@ def lint_conditions(reader: Reader, at: Located | None, lib: Library, versions: 
             continue
         try:
             node = parse_condition(item.value)
-        except Exception:  # noqa: S112 - noted when the finding was read
+        except Exception:
             continue
         found.append(node)
         _names(reader, item, node, lib)
@@ -69,7 +83,9 @@ def _names(reader: Reader, item: Located, node: Node, lib: Library) -> None:
         if flag.startswith("--") and lib.catalog.flag(flag) is None:
             line, column = item.at(place[0])
             near = nearest(flag, lib.catalog.flags)
-            reader.add("C207", f"no release knows the flag `{flag}`", line, column, f"did you mean `{near}`?" if near else "")
+            reader.add(
+                "C207", f"no release knows the flag `{flag}`", line, column, f"did you mean `{near}`?" if near else ""
+            )
 
 
 def _unknown_signal(reader: Reader, item: Located, signal: str, place: Place, lib: Library) -> None:
@@ -98,7 +114,9 @@ def _shape(reader: Reader, item: Located, node: Node, lib: Library) -> None:
         if series is not None and series not in SERIES:
             near = nearest(series, SERIES, 60.0)
             known = ", ".join(sorted(SERIES))
-            reader.fault("C208", f"no batch metric is named `{series}`", item, f"did you mean `{near}`?" if near else known)
+            reader.fault(
+                "C208", f"no batch metric is named `{series}`", item, f"did you mean `{near}`?" if near else known
+            )
 
 
 def canonical(text: str) -> str | None:

@@ -33,8 +33,12 @@ def lint_finding(page: Page, finding: Finding, lib: Library, shipped: bool = Tru
         must = nodes if strength == "must" else must
     lint_together(reader, grounds.get("must"), must, finding.versions)
     if "must" in grounds and not must and not any(c.strength == "must" for c in finding.grounds):
-        reader.fault("F311", "`must` is empty: the finding would be a candidate for every log", grounds["must"],
-                     "name the signal without which it cannot be this cause")
+        reader.fault(
+            "F311",
+            "`must` is empty: the finding would be a candidate for every log",
+            grounds["must"],
+            "name the signal without which it cannot be this cause",
+        )
     _references(reader, fields, finding, lib, shipped)
     _headings(page, fields, finding)
     _evidence(reader, fields, finding)
@@ -43,9 +47,7 @@ def lint_finding(page: Page, finding: Finding, lib: Library, shipped: bool = Tru
     _exercised(reader, grounds.get("must"), finding, lib)
 
 
-def _references(
-    reader: Reader, fields: dict[str, Located], finding: Finding, lib: Library, shipped: bool
-) -> None:
+def _references(reader: Reader, fields: dict[str, Located], finding: Finding, lib: Library, shipped: bool) -> None:
     for item in fields["look_alikes"].items() if "look_alikes" in fields else ():
         name = reader.text(item)
         other = lib.findings.get(name)
@@ -54,7 +56,9 @@ def _references(
         elif finding.id not in other.look_alikes and (shipped or other.id not in lib.shipped):
             hint = f"add `{finding.id}` to `look_alikes` of {other.span.path}"
             edit = mutual_edit(other, finding.id, lib)
-            reader.add("F303", f"`{name}` does not name this finding as a look-alike", item.line, item.column, hint, edit)
+            reader.add(
+                "F303", f"`{name}` does not name this finding as a look-alike", item.line, item.column, hint, edit
+            )
     for item in fields["explains"].items() if "explains" in fields else ():
         if reader.text(item) not in lib.rules:
             _dead(reader, item, reader.text(item), "rule", list(lib.rules), "F302")
@@ -86,7 +90,9 @@ def _dead(reader: Reader, at: Located, name: str, what: str, known: list[str], c
     near = nearest(name, known)
     line, column = at.at(0)
     hint = f"did you mean `{near}`?" if near else f"write that {what} first, or take the reference out"
-    reader.add(code, f"no {what} is named `{name}`", line, column, hint, Edit(line, column, name, near) if near else None)
+    reader.add(
+        code, f"no {what} is named `{name}`", line, column, hint, Edit(line, column, name, near) if near else None
+    )
 
 
 def _headings(page: Page, fields: dict[str, Located], finding: Finding) -> None:
@@ -94,7 +100,9 @@ def _headings(page: Page, fields: dict[str, Located], finding: Finding) -> None:
     title = next((h for h in found if h.level == 1), None)
     if title is None:
         edit = Edit(page.body_line - 1, insert=f"# {finding.title}")
-        page.reader.add("F304", "the body has no title", page.body_line - 1, 1, f"begin it with `# {finding.title}`", edit)
+        page.reader.add(
+            "F304", "the body has no title", page.body_line - 1, 1, f"begin it with `# {finding.title}`", edit
+        )
     elif title.text.strip() != finding.title.strip():
         edit = Edit(title.line, 1, f"# {title.text}", f"# {finding.title}")
         page.reader.add("F310", "the heading differs from `title`", title.line, 1, f"write `# {finding.title}`", edit)
@@ -117,7 +125,9 @@ def _evidence(reader: Reader, fields: dict[str, Located], finding: Finding) -> N
             line, column = at.at(0)
             hint = "write `rendered` (or `real` for lines of a real run)"
             edit = Edit(line, column, "none", "rendered")
-            reader.add("F307", "`log_evidence: none`, but the body holds a log that must match", line, column, hint, edit)
+            reader.add(
+                "F307", "`log_evidence: none`, but the body holds a log that must match", line, column, hint, edit
+            )
         return
     if not matches:
         hint = "add a fenced block ```log match line=N with the telling lines, or say `log_evidence: none`"
@@ -144,7 +154,9 @@ def _fix(reader: Reader, at: Located | None, finding: Finding, lib: Library) -> 
         elif step.op == "set" and not alive(step.name, versions, lib.catalog):
             lived = lifetime_text(step.name, lib.catalog)
             said = step.versions or finding.versions or "the newest release"
-            reader.add("F309", f"`{step.name}` lived {lived}, not in {said}", line, column, "state `versions` of the step")
+            reader.add(
+                "F309", f"`{step.name}` lived {lived}, not in {said}", line, column, "state `versions` of the step"
+            )
 
 
 def _privacy(reader: Reader, finding: Finding, lib: Library) -> None:
@@ -153,8 +165,14 @@ def _privacy(reader: Reader, finding: Finding, lib: Library) -> None:
             for leak in leaks(line, lib.knowledge.config.secrets):
                 code = "S401" if leak.secret else "S402"
                 edit = Edit(block.span.line + index, leak.offset + 1, leak.old, leak.new)
-                reader.add(code, f"the log block holds {leak.what}", block.span.line + index, leak.offset + 1,
-                           f"write `{leak.new}`", edit)
+                reader.add(
+                    code,
+                    f"the log block holds {leak.what}",
+                    block.span.line + index,
+                    leak.offset + 1,
+                    f"write `{leak.new}`",
+                    edit,
+                )
 
 
 def block_text(block: LogBlock, lib: Library) -> str | None:

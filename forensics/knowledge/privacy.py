@@ -12,7 +12,9 @@ from forensics.rulebook.patterns import Pattern, compiled
 
 _HOME = r"(/(?:home|Users)/)([A-Za-z][\w.-]*)"
 _IP = r"\b(\d{1,3}\.\d{1,3}\.\d{1,3}\.\d{1,3})\b"
-_NOBODY = frozenset("user ubuntu root app runner sglang nobody me you alice bob worker".split())
+_NOBODY = frozenset(
+    ["user", "ubuntu", "root", "app", "runner", "sglang", "nobody", "me", "you", "alice", "bob", "worker"]
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,7 +50,12 @@ def test_block(finding: Finding, block: LogBlock, lib: Library) -> Problem | Non
     report = analyze_text(text, lib, block.symptom)
     if report is None:
         return _problem(block, "L405", "the analyzer reads nothing from this block", "add a line with a log header")
-    held = [h for launch in report.launches for h in launch.hypotheses if h.finding == finding.id and h.verdict != "ruled-out"]
+    held = [
+        h
+        for launch in report.launches
+        for h in launch.hypotheses
+        if h.finding == finding.id and h.verdict != "ruled-out"
+    ]
     if block.expect == "near-miss":
         if held:
             why = held[0].why or _grounds(held[0])
@@ -115,9 +120,7 @@ def cross_fire(lib: Library, only: frozenset[str] | None = None) -> Iterator[Sho
             yield from _shots(name, launch, truth, healthy, only)
 
 
-def _shots(
-    name: str, launch: LaunchInfo, truth: str, healthy: bool, only: frozenset[str] | None
-) -> Iterator[Shot]:
+def _shots(name: str, launch: LaunchInfo, truth: str, healthy: bool, only: frozenset[str] | None) -> Iterator[Shot]:
     for hypothesis in launch.hypotheses:
         finding = hypothesis.finding
         if finding is None or hypothesis.verdict not in VERDICTS or (only is not None and finding not in only):

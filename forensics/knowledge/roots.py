@@ -65,7 +65,10 @@ def roots(options: Options, config: Config) -> tuple[Root, ...]:
     ]
     whole = [_with_rules(root) for root in own]
     inside = {r.rules.resolve() for r in whole if r.kb is not None and r.rules is not None}
-    return (builtin_root(), *(r for r in whole if r.kb is not None or r.rules is None or r.rules.resolve() not in inside))
+    return (
+        builtin_root(),
+        *(r for r in whole if r.kb is not None or r.rules is None or r.rules.resolve() not in inside),
+    )
 
 
 def _with_rules(root: Root) -> Root:
@@ -77,7 +80,9 @@ def _with_rules(root: Root) -> Root:
 
 def _must_exist(path: Path, what: str) -> Path:
     if not path.exists():
-        raise UsageError(f"{what} {path}: there is no such folder", hint="give a folder with findings/ and rules/ in it")
+        raise UsageError(
+            f"{what} {path}: there is no such folder", hint="give a folder with findings/ and rules/ in it"
+        )
     return path
 
 
@@ -102,7 +107,9 @@ _PRIVACY_KEYS = {"secrets", "allow_env"}
 def _config(found: Mapping[str, Any], path: Path) -> Config:
     kb, privacy = found.get("kb", {}), found.get("privacy", {})
     unknown = [k for k in found if k not in ("kb", "privacy", "replay", "fleet")]
-    unknown += [f"kb.{k}" for k in kb if k not in _KB_KEYS] + [f"privacy.{k}" for k in privacy if k not in _PRIVACY_KEYS]
+    unknown += [f"kb.{k}" for k in kb if k not in _KB_KEYS] + [
+        f"privacy.{k}" for k in privacy if k not in _PRIVACY_KEYS
+    ]
     if unknown:
         hint = "known: " + ", ".join(sorted(f"kb.{k}" for k in _KB_KEYS)) + ", privacy.secrets, privacy.allow_env"
         raise UsageError(f"unknown key `{unknown[0]}`", span=Span(str(path), 1), hint=hint)

@@ -49,7 +49,7 @@ def _by_text(query: str, lib: Library, limit: int) -> list[Hit]:
     if not words:
         return []
     database = Database(memory=True)
-    table = database["entries"]
+    table = database.table("entries")
     table.insert_all(_entries(lib), columns={"kind": str, "id": str, "title": str, "words": str, "body": str})
     table.enable_fts(["id", "title", "words", "body"], tokenize="porter")
     # Every word is quoted: nothing of the query is read as FTS syntax.
@@ -78,7 +78,7 @@ def _entries(lib: Library) -> Iterable[dict[str, str]]:
         words = f"{finding.category} {' '.join(finding.sources)} {terms}"
         yield {"kind": "finding", "id": finding.id, "title": finding.title, "words": words, "body": finding.body}
     for rule in lib.rules.values():
-        words = f"{rule.family} {rule.role} {' '.join(fixed_text(p) for p in rule.patterns)}".replace(chr(1), ' ')
+        words = f"{rule.family} {rule.role} {' '.join(fixed_text(p) for p in rule.patterns)}".replace(chr(1), " ")
         yield {"kind": "rule", "id": rule.id, "title": rule.title, "words": words, "body": rule.docs}
     for known in lib.knowledge.deployments:
         words = f"{known.gpu} {known.quantization} {known.architecture} {known.model}"
@@ -125,9 +125,7 @@ def asking(rule: str, lib: Library) -> list[Finding]:
     word = re.compile(rf"(?<![\w/-]){re.escape(rule)}(?![\w-])")
     strengths = ("must", "decisive", "strong")
     return [
-        f
-        for f in lib.knowledge.findings
-        if any(c.strength in strengths and word.search(c.text) for c in f.grounds)
+        f for f in lib.knowledge.findings if any(c.strength in strengths and word.search(c.text) for c in f.grounds)
     ]
 
 

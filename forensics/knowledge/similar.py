@@ -17,8 +17,37 @@ RESTATES = 0.8
 RELATED = 0.45
 _WORDS = re.compile(r"[a-z][a-z0-9_-]{3,}")
 _COMMON = frozenset(
-    "that this with from have when then than them they what which sees happens tell look-alikes history "
-    "sglang release releases server launch rank ranks error line lines case cases".split()
+    [
+        "that",
+        "this",
+        "with",
+        "from",
+        "have",
+        "when",
+        "then",
+        "than",
+        "them",
+        "they",
+        "what",
+        "which",
+        "sees",
+        "happens",
+        "tell",
+        "look-alikes",
+        "history",
+        "sglang",
+        "release",
+        "releases",
+        "server",
+        "launch",
+        "rank",
+        "ranks",
+        "error",
+        "line",
+        "lines",
+        "case",
+        "cases",
+    ]
 )
 
 
@@ -71,7 +100,13 @@ def likeness(new: Profile, old: Profile) -> Likeness:
     score = 0.35 * demands + 0.2 * signals + 0.15 * title + 0.2 * prose + 0.1 * fix
     same = demands == 1.0 and (max(prose, title) >= 0.6 or fix == 1.0)
     restates = score >= RESTATES or same or prose >= 0.75
-    parts = [("the same must", demands), ("the same signals", signals), ("title", title), ("prose", prose), ("fix", fix)]
+    parts = [
+        ("the same must", demands),
+        ("the same signals", signals),
+        ("title", title),
+        ("prose", prose),
+        ("fix", fix),
+    ]
     why = ", ".join(f"{name} {value:.0%}" for name, value in parts if value >= 0.5)
     found = old.finding
     return Likeness(found.id, found.title, found.span.path, 1.0 if restates else score, why, restates)

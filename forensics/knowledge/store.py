@@ -8,7 +8,7 @@ true` in a finding, or the id (or `override = true` for all) in forensics.toml.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 from forensics.errors import FindingError, ForensicsError, RuleError
@@ -30,7 +30,7 @@ class Knowledge:
     findings: tuple[Finding, ...]
     deployments: tuple[Deployment, ...]
     problems: tuple[ForensicsError, ...]
-    config: Config = Config()
+    config: Config = field(default_factory=Config)
 
     def finding(self, identity: str) -> Finding | None:
         """The finding with this id."""

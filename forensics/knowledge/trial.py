@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -27,7 +26,7 @@ def text_source(text: str, name: str = "log") -> Iterator[Source]:
     with tempfile.TemporaryFile() as handle:
         handle.write(data)
         handle.flush()
-        yield Source(name, len(data), cast("BinaryIO", cast("io.BufferedRandom", handle)))
+        yield Source(name, len(data), cast("BinaryIO", handle))
 
 
 @contextmanager

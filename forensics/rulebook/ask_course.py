@@ -25,7 +25,9 @@ def symptom(node: Symptom, case: Case) -> Outcome:
     if case.symptom == node.name:
         return Outcome(True, (), f"the user reports {node.name}")
     said = f"the user reports {case.symptom}" if case.symptom else "no symptom was stated"
-    return Outcome(False, (), said, "" if case.symptom else f"run again with --symptom {node.name} if that is what you saw")
+    return Outcome(
+        False, (), said, "" if case.symptom else f"run again with --symptom {node.name} if that is what you saw"
+    )
 
 
 def reached(node: Reached, case: Case) -> Outcome:
@@ -108,7 +110,9 @@ def tried(node: Tried, case: Case) -> Outcome:
     """Whether an earlier launch had the setting (and failed the same way, or did not fail)."""
     if not case.earlier:
         why = "the input holds no earlier launch"
-        return Outcome(None, (), why, f"relaunch with {node.name}{'=' + node.value if node.value else ''} and give both logs")
+        return Outcome(
+            None, (), why, f"relaunch with {node.name}{'=' + node.value if node.value else ''} and give both logs"
+        )
     here = case.launch.failure(case.launch.first_failure)
     had = [c for c in case.earlier if _had(node, c)]
     if not had:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import islice, product
 
-from forensics.grammar.condition_tree import Compare, FactRef, Known, Member, Search, Term, Text, Truth
+from forensics.grammar.condition_tree import Compare, FactRef, Known, Member, Search, Term, Truth
 from forensics.rulebook.arithmetic import captures_in, compare_values, facts_in, spelled, truth, value_of
 from forensics.rulebook.ask_signal import matches_of, not_seen
 from forensics.rulebook.case import Case
@@ -69,7 +69,9 @@ def _held(node: Compare, captures: dict[str, Value], case: Case) -> tuple[bool |
         if value is None and (captures_in(side) or not isinstance(side, FactRef)):
             return None, "the line does not show this value"
     name = node.left.name if isinstance(node.left, FactRef) else ""
-    release = name.startswith("version.") or (isinstance(node.right, FactRef) and node.right.name.startswith("version."))
+    release = name.startswith("version.") or (
+        isinstance(node.right, FactRef) and node.right.name.startswith("version.")
+    )
     if release:
         right, left = _written_or(node.right, right), _written_or(node.left, left)
     value = compare_values(node.op, left, right, switch=name.startswith("env."), release=release)
@@ -175,7 +177,9 @@ def truth_of(node: Truth, case: Case) -> Outcome:
     if not found.known:
         return unknown_fact(node.name)
     switch = truth(found.value) if not isinstance(found.value, (int, float)) or isinstance(found.value, bool) else None
-    value = switch if switch is not None else bool(found.value) and spelled(found.value).lower() not in ("none", "null", "")
+    value = (
+        switch if switch is not None else bool(found.value) and spelled(found.value).lower() not in ("none", "null", "")
+    )
     return Outcome(value, _spans(found), f"{node.name} is {spelled(found.value)}")
 
 

@@ -39,7 +39,9 @@ def trend(node: Trend, case: Case) -> Outcome:
         return _missing(node.series)
     values, at = found
     if len(values) < LEAST:
-        return Outcome(None, (at,), f"only {len(values)} batch lines show {node.series}", "a log with more serving time")
+        return Outcome(
+            None, (at,), f"only {len(values)} batch lines show {node.series}", "a log with more serving time"
+        )
     third = len(values) // 3
     first, last = float(np.median(values[:third])), float(np.median(values[-third:]))
     falls, rises = last < FALL * first, last * FALL > first

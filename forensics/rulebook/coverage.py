@@ -40,7 +40,9 @@ def coverage(case: Case, signal: str, rank: Rank | None = None) -> Coverage:
     if rule.role == "progress" and case.launch.ended in ("log-ends", "running") and case.launch.reached != "serving":
         return Coverage(False, f"the log ends before {signal} could be expected", "give the rest of the log")
     if rank is not None and rule.scope == "rank" and not covers(case, rank):
-        return Coverage(False, f"the log shows nothing of rank {rank}", f"give the log of the node that runs rank {rank}")
+        return Coverage(
+            False, f"the log shows nothing of rank {rank}", f"give the log of the node that runs rank {rank}"
+        )
     return Coverage(True)
 
 

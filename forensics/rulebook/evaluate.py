@@ -26,8 +26,8 @@ from forensics.grammar.condition_tree import (
     Silence,
     State,
     Symptom,
-    Tried,
     Trend,
+    Tried,
     Truth,
 )
 from forensics.grammar.conditions import parse_condition

@@ -81,7 +81,13 @@ def lint_sources(reader: Reader, rule: Rule) -> None:
     """A root needs a word on what it is; `where` needs captures."""
     root = reader.root
     if root is not None and not rule.docs and rule.role in ("root", "cascade"):
-        reader.add("R112", "the rule has no `docs`", root.line, root.column, "say in one sentence what the line means",
-                   severity="warning")
+        reader.add(
+            "R112",
+            "the rule has no `docs`",
+            root.line,
+            root.column,
+            "say in one sentence what the line means",
+            severity="warning",
+        )
     if root is not None and rule.where and not rule.captures:
         reader.fault("R104", "`where` has no captures to compare", root.fields()["where"], "add `(?P<name>…)`")

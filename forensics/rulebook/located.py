@@ -13,7 +13,7 @@ from forensics.rulebook.problem import Edit, Problem
 from forensics.schema.facts import Value
 from forensics.schema.span import Span
 
-Plain: TypeAlias = "None | bool | int | float | str"
+Plain: TypeAlias = "bool | int | float | str | None"
 MAX_BYTES = 1 << 20
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 

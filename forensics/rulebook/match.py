@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from forensics.engine.table import EventTable
 from forensics.rulebook.captures import typed
+from forensics.rulebook.phase import phase_words
 from forensics.rulebook.program import Program, Ready, Rules, ShapePlans, plans_of, program_of
 from forensics.rulebook.where import holds
 from forensics.schema.block import Block
@@ -21,7 +22,6 @@ from forensics.schema.facts import Value
 from forensics.schema.launch import Launch
 from forensics.schema.rank import Rank
 from forensics.schema.signal import Match, Signal
-from forensics.rulebook.phase import phase_words
 
 MAX_MATCHES = 512
 """Matches kept per rule and launch; `Signal.total` still counts the rows that were looked at."""
@@ -194,8 +194,7 @@ def _by_shape(table: EventTable, rows: Rows) -> Iterator[tuple[int, Rows]]:
     order = np.argsort(shapes, kind="stable")
     rows, shapes = rows[order], shapes[order]
     starts = np.concatenate([[0], np.flatnonzero(np.diff(shapes)) + 1])
-    for shape_id, group in zip(shapes[starts].tolist(), np.split(rows, starts[1:]), strict=True):
-        yield shape_id, group
+    yield from zip(shapes[starts].tolist(), np.split(rows, starts[1:]), strict=True)
 
 
 def _block_of(blocks: Sequence[Block], length: int) -> npt.NDArray[np.int32]:

@@ -50,7 +50,9 @@ class BadPattern(ValueError):
 def compiled(text: str) -> Pattern:
     """Compile a pattern; BadPattern where RE2 refuses it."""
     if len(text) > MAX_PATTERN:
-        raise BadPattern(f"the pattern has {len(text)} characters (at most {MAX_PATTERN})", "cut it to what is typical", 0)
+        raise BadPattern(
+            f"the pattern has {len(text)} characters (at most {MAX_PATTERN})", "cut it to what is typical", 0
+        )
     options = re2.Options()
     options.log_errors = False
     options.max_mem = MAX_MEMORY
@@ -75,7 +77,9 @@ def _advice(text: str, said: str) -> tuple[str, int]:
             return hint, text.index(mark)
     for digit in "123456789":
         if f"\\{digit}" in text:
-            return "back-references are not linear-time: capture twice and compare under `where`", text.index(f"\\{digit}")
+            return "back-references are not linear-time: capture twice and compare under `where`", text.index(
+                f"\\{digit}"
+            )
     part = said.rpartition(": ")[2]
     offset = text.find(part) if part else -1
     return "see RE2's syntax; escape ( ) [ ] { } . * + ? | with a backslash to mean themselves", max(0, offset)

@@ -13,8 +13,8 @@ from forensics.schema.span import Span
 @dataclass(frozen=True, slots=True)
 class Edit:
     """Replace `old` by `new` in one line (1-based) of the file; refused when the line no longer holds `old` there.
-    `column` is 1-based in code points. With `new=None` the whole line goes; `insert` puts a new line below instead. `path`
-    names another file that is to be edited (empty: the problem's own)."""
+    `column` is 1-based in code points. With `new=None` the whole line goes; `insert` puts a new line below instead.
+    `path` names another file that is to be edited (empty: the problem's own)."""
 
     line: int
     column: int = 1

@@ -76,12 +76,19 @@ def _program(rules: tuple[Rule, ...]) -> Program:
             always.append(index)
         for literal in {x for w in wanted if w for x in w}:
             needs.setdefault(literal, []).append(index)
-    literals = new_set() if needs else None
-    for literal in needs:
-        literals.Add(re2.escape(literal))
-    if literals is not None:
-        literals.Compile()
-    return Program(ready, literals, tuple(map(tuple, needs.values())), tuple(always))
+    return Program(ready, _literal_set(needs), tuple(map(tuple, needs.values())), tuple(always))
+
+
+def _literal_set(literals: Iterable[str]) -> re2.Set | None:
+    """A set that finds which of the texts a line holds; None where there are none."""
+    found = new_set()
+    texts = list(literals)
+    for text in texts:
+        found.Add(re2.escape(text))
+    if not texts:
+        return None
+    found.Compile()
+    return found
 
 
 def _ready(rule: Rule) -> Ready:

@@ -105,7 +105,9 @@ def read_id(reader: Reader, at: Located | None, stem: str, namespace: str = "") 
         from forensics.rulebook.problem import Edit
 
         edit = Edit(edit_column[0], edit_column[1], text, wanted)
-        reader.fault("K007", f"the id `{text}` differs from the file's name `{stem}`", at, f"write `id: {wanted}`", edit)
+        reader.fault(
+            "K007", f"the id `{text}` differs from the file's name `{stem}`", at, f"write `id: {wanted}`", edit
+        )
     return wanted if text == stem else text
 
 
@@ -125,7 +127,9 @@ def _pattern(reader: Reader, at: Located | None) -> str:
         reader.add("R101", str(error), line, column, error.hint)
         return ""
     if found is not None:
-        reader.fault("R102", "the pattern matches the empty text, so every line", at, "name the text that must be there")
+        reader.fault(
+            "R102", "the pattern matches the empty text, so every line", at, "name the text that must be there"
+        )
         return ""
     return text
 

@@ -28,12 +28,53 @@ SEVERITIES = ("error", "warning", "info")
 SCOPES = ("rank", "process")
 CAPTURE_TYPES = ("int", "float", "size", "duration", "rank", "str")
 STAGE_WORDS = STAGES + PHASES
-KINDS = tuple(
-    "decode-batch prefill-batch access uvicorn server-args command stage-mark progress traceback-head frame "
-    "frame-source exception chain cuda-assert cuda-advice pg-watchdog cxx-log cxx-frame cxx-abort faulthandler "
-    "py-spy nccl gloo transport sigquit exit argparse python-warning compile router ray request-dump env-report "
-    "nvidia-smi advice warning info error debug message shell blank text".split()
+KINDS = (
+    "decode-batch",
+    "prefill-batch",
+    "access",
+    "uvicorn",
+    "server-args",
+    "command",
+    "stage-mark",
+    "progress",
+    "traceback-head",
+    "frame",
+    "frame-source",
+    "exception",
+    "chain",
+    "cuda-assert",
+    "cuda-advice",
+    "pg-watchdog",
+    "cxx-log",
+    "cxx-frame",
+    "cxx-abort",
+    "faulthandler",
+    "py-spy",
+    "nccl",
+    "gloo",
+    "transport",
+    "sigquit",
+    "exit",
+    "argparse",
+    "python-warning",
+    "compile",
+    "router",
+    "ray",
+    "request-dump",
+    "env-report",
+    "nvidia-smi",
+    "advice",
+    "warning",
+    "info",
+    "error",
+    "debug",
+    "message",
+    "shell",
+    "blank",
+    "text",
 )
 FACT_GROUPS = ("args", "env", "gpu", "version", "weights", "model", "kv", "host", "launch", "feature")
 ID = re.compile(r"(?:[a-z][a-z0-9]*/)?[a-z][a-z0-9]*(?:-[a-z0-9]+)*")
-SOURCE = re.compile(r"(?:https?://[^\s/]+/\S+|[\w.-]+/[\w.-]+#\d+|[\w.-]+/[\w.-]+@[\w./-]+|(?:run|paper|docs|book):\s*\S.*)")
+SOURCE = re.compile(
+    r"(?:https?://[^\s/]+/\S+|[\w.-]+/[\w.-]+#\d+|[\w.-]+/[\w.-]+@[\w./-]+|(?:run|paper|docs|book):\s*\S.*)"
+)
