@@ -33,6 +33,7 @@ class Assembled:
     lines: int
     notes: list[str]
     reversed: bool
+    preamble: str | None = None
 
 
 def assemble(parts: list[Scanned], probe: Probe) -> Assembled:
@@ -77,7 +78,9 @@ def assemble(parts: list[Scanned], probe: Probe) -> Assembled:
             kinds[name] = kinds.get(name, 0) + number
     joined = thin_repeats(joined, names)
     wrappers = sorted(set().union(*(p.wrappers for p in parts)))
-    return Assembled(joined, series, names, counts, list(ranks), kinds, wrappers, lines, notes, probe.reversed)
+    return Assembled(
+        joined, series, names, counts, list(ranks), kinds, wrappers, lines, notes, probe.reversed, probe.preamble
+    )
 
 
 def _carry(part: Rows | Hot, now: float) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 
 from forensics.engine.mask import DIGITS_TO_ZERO
 from forensics.engine.record import LineReader, Part
-from forensics.engine.table import EventTable
+from forensics.engine.table import WRAPPED, EventTable
 from forensics.errors import UsageError
 from forensics.grammar.header import WRAPPER_NAMES
 from forensics.grammar.line import HOT
@@ -79,8 +79,9 @@ def line_bytes(table: EventTable, source: int, line: int) -> tuple[int, bytes]:
 def explain_line(table: EventTable, line: int, source: int = 0) -> Explanation:
     """Read one line again with the grammars and say how. `source` indexes `table.sources`."""
     at, raw = line_bytes(table, source, line)
-    slurm = "slurm" in table.infos[source].wrappers
-    reader = LineReader(slurm, getattr(table.unwrapper, "forced", None))
+    prefixed = {"slurm", "preamble"} & set(table.infos[source].wrappers)
+    preamble = getattr(table.unwrapper, "preamble", None) if prefixed else None
+    reader = LineReader(preamble, getattr(table.unwrapper, "forced", None))
     masked = raw.translate(DIGITS_TO_ZERO).decode("latin-1")
     rows = np.flatnonzero((table.source == source) & (table.line == line))
     placed = {int(table.lead[r]) if len(table.lead) else 0: int(r) for r in rows}
@@ -93,7 +94,9 @@ def _part(table: EventTable, reader: LineReader, raw: bytes, part: Part, placed:
     row = placed.get(part.start)
     kind = part.kind if row is None else table.kind(row)
     parse = reader.parses.get(part.shape[1])
-    text, column = table.unwrapper.message(raw[part.start : part.stop], 0 if row is None else int(table.flags[row]))
+    bare = part.head.wrappers[:1] not in (("W_SLURM",), ("W_PREAMBLE",))
+    flags = int(table.flags[row]) if row is not None else 0 if bare else WRAPPED
+    text, column = table.unwrapper.message(raw[part.start : part.stop], flags)
     lead = len(raw[: part.start].decode("utf-8", "replace"))
     axes = tuple((a.name, int(raw[a.at : a.at + a.width])) for a in head.axes)
     if row is not None:

@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from dataclasses import dataclass
 from itertools import pairwise
 
 from forensics.engine.mask import DIGITS_TO_ZERO
 from forensics.engine.numbers import day_of
-from forensics.grammar.header import CLOCK, FULL, MONTH_DAY, headers
+from forensics.grammar.header import CLOCK, FULL, MONTH_DAY, SLURM, Stamp, headers
 from forensics.ingest.sources import Source
 
 PROBES = 8
+_HEADER = "[0000-00-00 00:00:00"
+_ZEROS = re.compile("0+")
 PROBE_BYTES = 64 << 10
 
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """`slurm`: every line bears a bare `N: `. `outer_time`: no writer stamps its lines, a wrapper does.
-    `base_day`: day (since 1970) of the first full date, for stamps without one (0: none). `reversed`: newest first.
+    """`preamble`: pattern of what stands before most lines (find_preamble). `outer_time`: no writer stamps its lines, a
+    wrapper does. `base_day`: day (since 1970) of the first full date, for stamps without one (0: none). `reversed`: newest first.
     `dateless`: stamps hold no full date, so days have to be counted at midnight."""
 
-    slurm: bool = False
+    preamble: str | None = None
     outer_time: bool = False
     base_day: int = 0
     reversed: bool = False
@@ -29,38 +33,65 @@ class Probe:
 
 def probe(source: Source, forced: str | None = None) -> Probe:
     """Read up to PROBES windows of PROBE_BYTES, spread evenly over the input."""
-    numbered = lines = inner = outer = 0
-    full = [0, 0]
-    base_day = 0
-    times: tuple[list[float], list[float]] = ([], [])
+    raws = [raw for window in _windows(source) for raw in window]
+    masked = [raw.translate(DIGITS_TO_ZERO).decode("latin-1") for raw in raws]
+    preamble = find_preamble(masked, forced)
+    seen = _Stamps()
     grammar = headers()
-    for window in _windows(source):
-        for raw in window:
-            text = raw.decode("latin-1")
-            masked = raw.translate(DIGITS_TO_ZERO).decode("latin-1")
-            lines += 1
-            numbered += _numbered(masked)
-            head = grammar.split(masked, slurm=masked[:6].lstrip(" 0")[:1] == ":", forced=forced)
-            inner += head.stamp is not None
-            outer += head.outer_stamp is not None
-            for which, stamp in enumerate((head.stamp, head.outer_stamp)):
-                if stamp is None or stamp.form not in (FULL, CLOCK, MONTH_DAY):
-                    continue
-                day = day_of(FULL, text[stamp.date_at : stamp.date_at + 10]) if stamp.form == FULL else 0
-                full[which] += stamp.form == FULL
-                base_day = base_day or day
-                times[which].append(day * 86400.0 + _clock(text[stamp.clock_at : stamp.clock_at + 8]))
-    seconds = max(times, key=len)
-    falls = sum(b < a for a, b in pairwise(seconds))
-    rises = sum(b > a for a, b in pairwise(seconds))
-    newest_first = falls >= 3 and falls > 4 * rises and seconds[0] > seconds[-1]
-    return Probe(
-        lines > 0 and numbered * 2 > lines,
-        inner == 0 and outer > 0,
-        base_day,
-        newest_first,
-        full[0 if inner else 1] == 0,
-    )
+    for raw, mask in zip(raws, masked, strict=True):
+        head = grammar.split(mask, preamble, forced)
+        for which, stamp in enumerate((head.stamp, head.outer_stamp)):
+            if stamp is not None:
+                seen.add(which, stamp, raw.decode("latin-1"))
+    inner, outer = seen.count
+    return Probe(preamble, inner == 0 and outer > 0, seen.base_day, seen.falling(), seen.full[0 if inner else 1] == 0)
+
+
+def find_preamble(masked: list[str], forced: str | None) -> str | None:
+    """Pattern of what stands before most lines where no known wrapper does: the bare `0: ` of Slurm, or whatever a
+    supervisor, pdsh or stern puts before the log header, found by what stands between line start and header."""
+    if forced is not None:
+        return SLURM if forced == "slurm" else None
+    if sum(_numbered(mask) for mask in masked) * 2 > len(masked):
+        return SLURM
+    grammar = headers()
+    found: Counter[str] = Counter()
+    for mask in masked:
+        at = mask.find(_HEADER, 1, 160)
+        if at > 0 and not grammar.split(mask).header:
+            found[_ZEROS.sub(r"\\d+", re.escape(mask[:at]))] += 1
+    frequent = sorted(pattern for pattern, count in found.items() if count >= 3 and count * 20 >= len(masked))
+    if not frequent:
+        return None
+    pattern = "|".join(frequent)
+    matches = re.compile(pattern, re.ASCII).match
+    return pattern if sum(matches(mask) is not None for mask in masked) * 2 > len(masked) else None
+
+
+class _Stamps:
+    """Timestamps of the sampled lines: the writers' own (0) and those of wrappers (1)."""
+
+    def __init__(self) -> None:
+        self.count = [0, 0]
+        self.full = [0, 0]
+        self.base_day = 0
+        self.times: tuple[list[float], list[float]] = ([], [])
+
+    def add(self, which: int, stamp: Stamp, text: str) -> None:
+        self.count[which] += 1
+        if stamp.form not in (FULL, CLOCK, MONTH_DAY):
+            return
+        day = day_of(FULL, text[stamp.date_at : stamp.date_at + 10]) if stamp.form == FULL else 0
+        self.full[which] += stamp.form == FULL
+        self.base_day = self.base_day or day
+        self.times[which].append(day * 86400.0 + _clock(text[stamp.clock_at : stamp.clock_at + 8]))
+
+    def falling(self) -> bool:
+        """Whether the newest line comes first."""
+        seconds = max(self.times, key=len)
+        falls = sum(b < a for a, b in pairwise(seconds))
+        rises = sum(b > a for a, b in pairwise(seconds))
+        return falls >= 3 and falls > 4 * rises and seconds[0] > seconds[-1]
 
 
 def _windows(source: Source) -> list[list[bytes]]:

@@ -111,8 +111,8 @@ def column_name(label: str) -> str:
 class LineReader:
     """Reads masked lines with the grammars and remembers every shape. One per source and process."""
 
-    def __init__(self, slurm: bool = False, forced: str | None = None) -> None:
-        self.slurm = slurm
+    def __init__(self, preamble: str | None = None, forced: str | None = None) -> None:
+        self.preamble = preamble
         self.forced = forced
         self.columns = {"decode-batch": Columns(), "prefill-batch": Columns(), "access": Columns({"status": 0}, 1)}
         self.parses: dict[str, LineParse] = {}
@@ -136,7 +136,7 @@ class LineReader:
         for at, end in pairwise(cuts):
             while masked[at] == "\r" and at < end - 1:
                 at += 1
-            parts.append(self._part(masked, at, end, self._headers.plain(masked, at, False, self.forced)))
+            parts.append(self._part(masked, at, end, self._headers.plain(masked, at, None, self.forced)))
         return tuple(p for i, p in enumerate(parts) if i == 0 or p.kind != "blank")
 
     def _head(self, masked: str) -> Head:
@@ -145,30 +145,30 @@ class LineReader:
         What follows the bracket can be part of the header (` WARNING file.py:12: `), so that only headers that end
         with the bracket are remembered, and only for messages that do not start with an upper-case word."""
         close = masked.find("] ", 0, 100) + 2
-        if close < 3 or masked[0] != "[" or self.forced is not None:
-            return self._headers.split(masked, self.slurm, self.forced)
+        if close < 3 or masked[0] != "[" or self.preamble or self.forced is not None:
+            return self._headers.split(masked, self.preamble, self.forced)
         key = masked[:close]
         after = masked[close : close + 2]
         plain = after[:1].isalpha() and not after.isupper()
         found = self._heads.get(key) if plain else None
         if found is None:
-            found = self._headers.split(masked, self.slurm, self.forced)
+            found = self._headers.split(masked, self.preamble, self.forced)
             if plain and found.body_at == close and len(self._heads) < 4096:
                 self._heads[key] = found
         return found
 
     def message_of(self, masked: str) -> str:
         """What one line adds to a message that was begun before it."""
-        head = self._headers.split(masked, self.slurm, self.forced)
+        head = self._headers.split(masked, self.preamble, self.forced)
         return masked[head.body_at : head.end]
 
     def is_partial(self, masked: str) -> bool:
         """Whether a message goes on after this line."""
-        return self._headers.split(masked, self.slurm, self.forced).partial
+        return self._headers.split(masked, self.preamble, self.forced).partial
 
     def joined(self, first: str, rest: list[str]) -> str:
         """A first partial line with what later lines add to its message (bounded)."""
-        head = self._headers.split(first, self.slurm, self.forced)
+        head = self._headers.split(first, self.preamble, self.forced)
         end = len(first) if head.end is None else head.end
         return first[:end] + "".join(rest)[:65536] + first[end:]
 

@@ -129,7 +129,7 @@ class MaskTable(dict[bytes, int]):
             flags |= STAMPED
         if head.header:
             flags |= HEADED
-        if "W_SLURM" in head.wrappers:
+        if head.wrappers[:1] in (("W_SLURM",), ("W_PREAMBLE",)):
             flags |= WRAPPED
         axes = head.axes[:MAX_AXES]
         row[AXES] = self.axes.setdefault(tuple(a.name for a in axes), len(self.axes)) if axes else -1

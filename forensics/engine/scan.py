@@ -74,7 +74,9 @@ def build_table(groups: list[list[Loaded]], options: Options) -> EventTable:
         ranks=ranks,
         series=series,
         counts=dict(sorted(counts.items())),
-        unwrapper=GrammarUnwrapper(options.wrapper),
+        unwrapper=GrammarUnwrapper(
+            options.wrapper, tuple(dict.fromkeys(i.seen.preamble for i in items if i.seen.preamble))
+        ),
         **rows,
     )
 

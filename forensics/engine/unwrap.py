@@ -9,15 +9,17 @@ from forensics.grammar.payload import unescape
 
 
 class GrammarUnwrapper:
-    """`Unwrapper` of engine/table.py. `forced` names the one wrapper that `--wrapper` admits."""
+    """`Unwrapper` of engine/table.py. `forced` names the one wrapper that `--wrapper` admits; `preambles` are the
+    patterns found in the inputs, for rows that bear one."""
 
-    def __init__(self, forced: str | None = None) -> None:
+    def __init__(self, forced: str | None = None, preambles: tuple[str, ...] = ()) -> None:
         self.forced = forced
+        self.preamble = "|".join(preambles) or None
         self._headers = headers()
 
     def head(self, raw: bytes, flags: int = 0) -> Head:
         """Wrapper and header of one raw line; offsets are bytes."""
-        return self._headers.split(raw.decode("latin-1"), bool(flags & WRAPPED), self.forced)
+        return self._headers.split(raw.decode("latin-1"), self.preamble if flags & WRAPPED else None, self.forced)
 
     def message(self, raw: bytes, flags: int) -> tuple[str, int]:
         """Message (decoded with replacement, no ANSI, no header) and its 0-based column in the raw line.

@@ -70,7 +70,7 @@ def _scan_inherited(probe: Probe, forced: str | None, chunk_bytes: int, start: i
 def cut_points(source: Source, count: int, probe: Probe, forced: str | None) -> list[int]:
     """Range borders: line starts that lie in no message cut by a wrapper, aligned to the thinning buckets."""
     cuts = [0]
-    reader = LineReader(probe.slurm, forced)
+    reader = LineReader(probe.preamble, forced)
     step = bucket_bytes(source.size) or 1
     for number in range(1, count):
         wanted = source.size * number // count // step * step
@@ -108,7 +108,7 @@ def _line_before(source: Source, at: int) -> str:
 
 def scan_range(source: Source, probe: Probe, forced: str | None, chunk_bytes: int, start: int, stop: int) -> Scanned:
     """Scan [start, stop) of a source in chunks of about `chunk_bytes`."""
-    reader = LineReader(probe.slurm, forced)
+    reader = LineReader(probe.preamble, forced)
     table = MaskTable(reader, probe.outer_time)
     step = bucket_bytes(source.size)
     scanner = ChunkScanner(table, probe, step)

@@ -17,6 +17,8 @@ from forensics.grammar.payload import json_payload
 FULL, CLOCK, MONTH_DAY, COMPACT, LONG_COMPACT, MONTH_NAME, EPOCH_US = 1, 2, 3, 4, 5, 6, 7
 """Forms of a timestamp: date and time; time alone; MM-DD; MMDD (glog); YYYYMMDD (glog); `Nov 30`; microseconds."""
 
+SLURM = r" *\d{1,4}: ?"
+"""Preamble of `srun --label`: counts only where the file shows that its lines have it (forensics/engine/probe.py)."""
 _STAMPS = re.compile(
     r"(?P<full>\d{4}[-/]\d\d[-/]\d\d)[ T](?P<t1>\d\d:\d\d:\d\d)(?:[.,](?P<f1>\d{1,9}))?"
     r"|(?P<month>(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec) [ \d]\d) "
@@ -118,11 +120,11 @@ class Headers:
             (t for t in self.lark.terminals if t.name[:2] in ("W_", "H_")),
             key=lambda t: (-t.priority, -t.pattern.max_width, -len(t.pattern.value), t.name),
         )
-        self._all = _joined([(t.name, t.pattern.to_regexp()) for t in terminals])
-        self._known = _joined([(t.name, t.pattern.to_regexp()) for t in terminals if t.name != "W_SLURM"])
+        self._known = _joined([(t.name, t.pattern.to_regexp()) for t in terminals])
 
-    def split(self, text: str, slurm: bool = False, forced: str | None = None) -> Head:
-        """Take wrappers and header off one line. `slurm` admits the bare `0: ` wrapper; `forced` admits one only."""
+    def split(self, text: str, preamble: str | None = None, forced: str | None = None) -> Head:
+        """Take wrappers and header off one line. `preamble`: pattern of what stands before the lines of this
+        input (found from the whole of it); `forced` admits one wrapper only."""
         if text[:1] == "{" and forced in (None, "docker-json", "journald-json", "json"):
             head = json_payload(text)
             if head is not None:
@@ -132,7 +134,7 @@ class Headers:
                     if epoch
                     else (stamp_in(text, stamp_at, stamp_end) if stamp_end else None)
                 )
-                inner = self.plain(text, at, slurm, forced)
+                inner = self.plain(text, at, preamble, forced)
                 return Head(
                     inner.body_at,
                     ("W_JSON", *inner.wrappers),
@@ -145,14 +147,18 @@ class Headers:
                     True,
                     partial,
                 )
-        return self.plain(text, 0, slurm, forced)
+        return self.plain(text, 0, preamble, forced)
 
-    def plain(self, text: str, at: int, slurm: bool = False, forced: str | None = None) -> Head:
+    def plain(self, text: str, at: int, preamble: str | None = None, forced: str | None = None) -> Head:
         """The same for a line that is no JSON object, from offset `at` on."""
-        pattern = self._all if slurm else self._known
+        pattern = self._known
         wrappers: list[str] = []
         outer: Stamp | None = None
         partial = False
+        before = _preamble(preamble).match(text, at) if preamble else None
+        if before is not None and before.end() > at:
+            wrappers.append("W_SLURM" if preamble == SLURM else "W_PREAMBLE")
+            at = before.end()
         while True:
             match = pattern.match(text, at)
             if match is None or match.end() == at:
@@ -201,7 +207,6 @@ _FORCED = {
     "journald": "W_JOURNAL",
     "ray": "W_RAY",
     "torchrun": "W_TORCHRUN",
-    "slurm": "W_SLURM",
     "gcp": "W_STAMP",
     "loki": "W_STAMP",
 }
@@ -214,10 +219,11 @@ WRAPPER_NAMES = {
     "W_RANK": "rank",
     "W_POD": "kubectl",
     "W_SLURM": "slurm",
+    "W_PREAMBLE": "preamble",
     "W_STAMP": "timestamp",
     "W_JSON": "json",
 }
-WRAPPERS = ("none", "docker-json", "journald-json", "json", *_FORCED)
+WRAPPERS = ("none", "docker-json", "journald-json", "json", "slurm", *_FORCED)
 """Values of `--wrapper`."""
 
 
@@ -227,6 +233,11 @@ def _admitted(name: str, forced: str | None) -> bool:
 
 def _joined(terminals: list[tuple[str, str]]) -> re.Pattern[str]:
     return re.compile("|".join(f"(?P<{name}>{pattern})" for name, pattern in terminals), re.ASCII)
+
+
+@cache
+def _preamble(pattern: str) -> re.Pattern[str]:
+    return re.compile(pattern, re.ASCII)
 
 
 @cache
