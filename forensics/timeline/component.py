@@ -45,6 +45,42 @@ COMPONENTS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
     )
 )
 
+OF_KEY = {
+    "collective-timeout": "communication",
+    "process-group": "communication",
+    "peer-lost": "communication",
+    "load-barrier": "loader",
+    "peer-wait": "communication",
+    "kv-transfer": "kv-transfer",
+    "register": "kv-transfer",
+    "transfer-engine": "kv-transfer",
+    "rdma": "communication",
+    "nvshmem-late": "communication",
+    "name-lookup": "communication",
+    "collective-mismatch": "communication",
+    "watchdog": "scheduler",
+    "health": "scheduler",
+    "child-died": "host",
+    "killed-by-shell": "host",
+    "bind": "host",
+    "port-taken": "host",
+    "shm": "host",
+    "gpu-health": "host",
+    "memory-saver": "host",
+    "pool-oom": "kv-cache",
+    "memory-leak": "kv-cache",
+    "argparse": "config",
+    "nan-sampling": "sampling",
+    "nan-sanitized": "sampling",
+    "nan-detected": "sampling",
+    "weights-missing": "loader",
+    "ptxas": "kernel",
+    "device-assert": "kernel",
+    "router-start": "router",
+    "http-error": "tokenizer",
+}
+"""Component by the key of a phrase, for lines without a stack."""
+
 PLUMBING = re.compile(
     r"torch/(?:nn/modules|utils/_contextlib|_ops|_dynamo|_inductor|_tensor|functional|library)|/threading\.py|/concurrent/"
     r"|<frozen|<string>|/asyncio/|contextlib|/importlib/|functools|torch/cuda/__init__|torch/_higher_order"

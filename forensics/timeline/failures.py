@@ -39,7 +39,8 @@ def find_failures(
     settle(table, episodes, progress, _taken_down(ends))
     for episode in episodes:
         episode.stage = places.place_of(table, episode, episodes, launch.marks, launch.truncated_head, _mode(launch))
-        episode.component = component.component_of(episode.first.frames)
+        told = component.component_of(episode.first.frames)
+        episode.component = told or component.OF_KEY.get(episode.first.key.split(":")[0], "")
     name_signals(episodes, signals)
     first = causality.first_failure(table, episodes, ends.teardown)
     return _finished(table, blocks, launch, ends, episodes, first)

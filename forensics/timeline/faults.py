@@ -42,7 +42,7 @@ _BLOCK_KINDS = frozenset(
 _ERROR_KINDS = frozenset({"error", "exception", "exit"})
 _GLOG_ERROR = re.compile(rb"(?:^|[\s\[])[EF]\d{3,8} \d\d:\d\d:\d\d\.\d+")
 _HARMLESS_TRACES = frozenset({"gc-hook", "ignored-import", "custom-allreduce", "optional-module"})
-_DEVICE_ERROR = re.compile(r"CUDA error: (?!device-side assert)")
+_DEVICE_ERROR = re.compile(r"CUDA error: (?!device-side assert|unspecified launch)")
 _ROUTER_LEVEL = re.compile(rb"\b(TRACE|DEBUG|INFO|WARN|ERROR)\b")
 _STAMPED_ERROR = re.compile(
     rb"(?:\x1b\[[0-9;]*m)*\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d\S*(?:\x1b\[[0-9;]*m|[\s|-])+(?:ERROR|CRITICAL|FATAL)\b"
@@ -150,7 +150,7 @@ def _block_fault(
         table.text(row).strip(),
         block.rows[:MAX_ROWS],
         block.count,
-        (own,) if own else (),
+        (block.rank,) if block.rank else (),
         index,
         block.frames,
         key or mechanism,
@@ -200,7 +200,7 @@ def _from_traceback(table: EventTable, index: int, block: Block) -> Fault:
             table.text(block.head).strip(),
             block.rows[:MAX_ROWS],
             1,
-            (own,) if own else (),
+            (block.rank,) if block.rank else (),
             index,
             block.frames,
             "truncated",
@@ -230,7 +230,7 @@ def _from_traceback(table: EventTable, index: int, block: Block) -> Fault:
         whole.strip(),
         block.rows[:MAX_ROWS],
         1,
-        (own,) if own else (),
+        (block.rank,) if block.rank else (),
         index,
         block.frames,
         phrase.key if phrase else "",

@@ -27,6 +27,7 @@ class _Part:
     source: int
     rows: Rows
     starts: tuple[Start, ...]
+    lines: tuple[int, int]
 
     def span(self, table: EventTable) -> tuple[float, float] | None:
         times = table.time[self.rows]
@@ -63,11 +64,18 @@ def _in_window(table: EventTable, rows: Rows, options: Options) -> Rows:
 
 def _parts(table: EventTable, blocks: tuple[Block, ...], source: int, rows: Rows) -> list[_Part]:
     edges = [int(rows[0]), *cuts(table, rows, blocks), int(rows[-1]) + 1]
+    whole = bool((table.source == source).sum() == len(rows))
+    first = 1 if whole else int(table.line[rows[0]])
+    final = max(table.infos[source].lines, 1) if whole else int(table.line[rows[-1]])
     parts = []
     for low, high in pairwise(edges):
         inside = rows[(rows >= low) & (rows < high)]
+        # Hot lines are no rows: a launch reaches up to the line before the next one.
+        after = rows[np.searchsorted(rows, high)] if high <= int(rows[-1]) else None
+        last = int(table.line[after]) - 1 if after is not None else final
         if len(inside) and not _only_env(table, inside):
-            parts.append(_Part(source, inside, tuple(find_starts(table, inside))))
+            parts.append(_Part(source, inside, tuple(find_starts(table, inside)), (first, last)))
+        first = last + 1
     return parts
 
 
@@ -123,13 +131,11 @@ def _launch(table: EventTable, blocks: tuple[Block, ...], options: Options, grou
     truncated = truncated and not _from_top(table, rows, marks)
     nodes = frozenset(int(s.field("node_rank", "0")) for s in starts if s.field("node_rank", "0").isdigit())
     view = ranks.view(table, rows, ranks.with_printed(facts, starts), marks, truncated, nodes)
-    first = group[0]
-    lines = table.line[first.rows]
     launch = Launch(
         id=name,
         rows=rows,
         sources=tuple(sorted({p.source for p in group})),
-        lines=(int(lines.min()), int(lines.max())),
+        lines=group[0].lines,
         reached=_reached(table, rows, marks, truncated),
         ended="log-ends",
         ended_row=int(rows[-1]),

@@ -292,7 +292,6 @@ _OLD_KINDS = frozenset(
         "exit",
         "pg-watchdog",
         "faulthandler",
-        "argparse",
         "progress",
         "gloo",
     }

@@ -58,6 +58,7 @@ def suspects(table: EventTable, launch: Launch, episode: Episode, others: list[E
     return NOBODY
 
 
+ELSEWHERE = "the input holds no line of these (other nodes?)"
 _SILENT_WHY = {
     "collective-timeout": "no timeout line while the other ranks of the group have one",
     "peer-lost": "the peer: it states no failure of its own, the others lost the connection to it",
@@ -69,23 +70,28 @@ _SILENT_WHY = {
 
 
 def _silent(every: tuple[Rank, ...], spoke: tuple[Rank, ...], key: str, launch: Launch) -> Suspects:
+    """Ranks that do not report. Where whole ranks have no line in the input at all, those are named."""
     quiet = tuple(r for r in every if not any(_same(r, s) for s in spoke))
-    nodes = {r.node for r in launch.seen}
-    if (
-        not spoke
-        or not quiet
-        or len(quiet) > max(1, int(len(every) * _ONLY_SOME))
-        or (len(nodes) > 1 and key == "unbalanced")
-    ):
+    here = tuple(r for r in quiet if any(_same(r, s) for s in launch.seen))
+    seen = len(every) - (len(quiet) - len(here))
+    if not spoke or not quiet or (len({r.node for r in launch.seen}) > 1 and key == "unbalanced"):
         return NOBODY
-    return quiet[:MAX_SHOWN], _SILENT_WHY.get(key, "silent while the others report")
+    if len(here) < len(quiet) and len(here) <= seen * _ONLY_SOME:
+        away = tuple(r for r in quiet if r not in here)
+        return away[:MAX_SHOWN], f"the ranks here report; {ELSEWHERE}"
+    if len(here) > max(1, int(seen * _ONLY_SOME)):
+        return NOBODY
+    return here[:MAX_SHOWN], _SILENT_WHY.get(key, "silent while the others report")
 
 
 def _unfinished(launch: Launch, every: tuple[Rank, ...]) -> Suspects:
     done = {m.rank for m in launch.marks if m.stage == "load" and m.edge == "end" and m.rank is not None}
     late = tuple(r for r in every if not any(_same(r, d) for d in done))
+    here = tuple(r for r in late if any(_same(r, s) for s in launch.seen))
+    if here and len(late) < len(every):
+        return here[:MAX_SHOWN], "no `Load weight end` while the others have one"
     if late and len(late) < len(every):
-        return late[:MAX_SHOWN], "no `Load weight end` while the others have one"
+        return late[:MAX_SHOWN], f"all ranks here finished loading; {ELSEWHERE}"
     slow = max(
         (m for m in launch.marks if m.rank in done and m.stage == "load" and m.edge == "end" and m.time),
         key=lambda m: m.time or 0.0,
