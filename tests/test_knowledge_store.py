@@ -168,7 +168,7 @@ def test_a_damaged_or_unwritable_cache_is_no_reason_to_fail(kb: Path, tmp_path: 
     first = read_root(root)
     folder = cache_folder()
     assert folder is not None
-    for content in ("{", "[]", '{"rules": [99]}', json.dumps({"rules": [-1], "findings": 3, "deployments": None, "problems": [], "conditions": {}})):
+    for content in ("{", "[]", '{"rules": [99]}', json.dumps({"rules": [-1], "findings": 3, "deployments": None, "problems": [], "conditions": {}, "literals": {}})):
         for file in folder.glob("*.json"):
             file.write_text(content)
         assert read_root(root) == first

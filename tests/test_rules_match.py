@@ -123,6 +123,18 @@ def test_floods_fold() -> None:
     assert len(found["a"].matches) == 1 and found["a"].matches[0].count == 500
 
 
+def test_a_long_flood_with_a_digit_in_the_pattern_counts_as_a_whole() -> None:
+    text = "".join(f"thread: [{i},0,0] Assertion `element < 0` failed.\n" for i in range(9000))
+    signal = signals_of(line(0, 0, "start") + "\n" + text, simple("a", "element < 0` failed"))["a"]
+    assert signal.total == 9000 and len(signal.matches) <= 2 and not signal.capped
+
+
+def test_a_flood_in_which_few_lines_match_is_read_line_by_line() -> None:
+    text = "".join(f"thread {i}: code {7 if i == 300 else 3}\n" for i in range(900))
+    signal = signals_of(line(0, 0, "start") + "\n" + text, simple("a", "code 7"))["a"]
+    assert [m.row for m in signal.matches] == [301]
+
+
 def test_a_pause_ends_a_flood() -> None:
     text = "".join(line(s, 0, "timeout again") + "\n" for s in (0, 0, 1, 30, 31, 59))
     found = signals_of(text, simple("a", "timeout again"))

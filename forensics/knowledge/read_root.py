@@ -12,6 +12,7 @@ from forensics.grammar.conditions import parse_condition, prime
 from forensics.knowledge.cache import content_key, read_cache, write_cache
 from forensics.knowledge.codec import decode, encode
 from forensics.knowledge.roots import Root
+from forensics.rulebook.literals import Verdict, prime_literals, verdict
 from forensics.rulebook.load import rule_files
 from forensics.rulebook.problem import Problem
 from forensics.schema.finding import Deployment, Finding
@@ -123,6 +124,7 @@ def _stored(content: Content) -> dict[str, Any]:
         "rules": encode(content.rules),
         "findings": encode(content.findings),
         "deployments": encode(content.deployments),
+        "literals": {p: _sorted(verdict(p)) for r in content.rules for p in (*r.patterns, *r.absent)},
         "conditions": {text: encode(parse_condition(text)) for text in sorted(texts)},
         "problems": [
             [type(p).__name__, p.message, encode(p.span), p.hint, p.code, p.excerpt] for p in content.problems
@@ -130,10 +132,18 @@ def _stored(content: Content) -> dict[str, Any]:
     }
 
 
+def _sorted(found: Verdict) -> list[Any]:
+    needs, blind = found
+    return [None if needs is None else sorted(needs), blind]
+
+
 def _restored(stored: Any) -> Content | None:
     """What a cache file holds, None where it is damaged."""
     try:
         prime({str(text): tree for text, tree in stored["conditions"].items()}, decode)
+        prime_literals(
+            {p: (None if n is None else frozenset(n), b is True) for p, (n, b) in stored["literals"].items()}
+        )
         found = Content(
             decode(stored["rules"]),
             decode(stored["findings"]),

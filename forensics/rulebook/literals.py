@@ -30,16 +30,36 @@ class Need:
 _NOTHING = Need(None, None)
 
 
-@lru_cache(maxsize=8192)
+Verdict = tuple[frozenset[str] | None, bool]
+
+
 def required(pattern: str) -> frozenset[str] | None:
     """Lower-case texts of which every match holds at least one (after masking); None where there is no such text."""
-    return _usable(_Parser(pattern).alternation())
+    return verdict(pattern)[0]
+
+
+def digit_blind(pattern: str) -> bool:
+    """Whether one line decides for all lines that differ from it in digits only."""
+    return verdict(pattern)[1]
 
 
 @lru_cache(maxsize=8192)
-def digit_blind(pattern: str) -> bool:
-    """Whether one line decides for all lines that differ from it in digits only."""
-    return _Parser(pattern).alternation().blind
+def verdict(pattern: str) -> Verdict:
+    """What the prefilter knows about a pattern: required texts, and whether digits decide nothing."""
+    known = _PRIMED.get(pattern)
+    if known is not None:
+        return known
+    need = _Parser(pattern).alternation()
+    return _usable(need), need.blind
+
+
+_PRIMED: dict[str, Verdict] = {}
+"""Verdicts that the knowledge cache holds."""
+
+
+def prime_literals(stored: dict[str, Verdict]) -> None:
+    """Take verdicts from a cache, so that patterns need not be read again."""
+    _PRIMED.update(stored)
 
 
 def _pieces(text: str) -> list[str]:

@@ -6,7 +6,7 @@ and floods (runs of one text on one rank) are one match with a count.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -27,6 +27,8 @@ MAX_MATCHES = 512
 """Matches kept per rule and launch; `Signal.total` still counts the rows that were looked at."""
 MAX_ROWS = 4096
 """Rows of one shape whose text one rule reads, first and last ones; the rest only counts as capped."""
+SAMPLE = 64
+"""Rows of a flood that are read before it counts as one, where digits could make a difference."""
 FLOOD_GAP = 1.0
 """Seconds between two lines of one flood."""
 
@@ -85,8 +87,14 @@ class _Matcher:
             for run in self._runs(rows):
                 self._add(ready, run, (), found)
             return
-        chosen = self._chosen(rows, found)
-        self._read(ready, chosen, found)
+        if ready.rule.captures:
+            self._read(ready, self._runs(self._chosen(rows, found)), found)
+            return
+        for run in self._runs(rows):
+            if self._all_alike(ready, run):
+                self._add(ready, run, (), found)
+            else:
+                self._read(ready, [self._chosen(run, found)], found)
 
     def _open_shape(self, rules: tuple[int, ...], rows: Rows, found: list[_Found]) -> None:
         """Texts differ: each is prefiltered by itself."""
@@ -94,7 +102,7 @@ class _Matcher:
         for row in self._chosen(rows, dummy).tolist():
             for index in self.program.candidates(self.table.text(row)):
                 if index in rules:
-                    self._read(self.program.ready[index], np.array([row], np.int64), found[index])
+                    self._read(self.program.ready[index], [np.array([row], np.int64)], found[index])
         if dummy.capped:
             for index in rules:
                 found[index].capped = found[index].capped or bool(found[index].matches)
@@ -105,9 +113,16 @@ class _Matcher:
         found.capped = True
         return np.concatenate([rows[: MAX_ROWS // 2], rows[-MAX_ROWS // 2 :]])
 
-    def _read(self, ready: Ready, rows: Rows, found: _Found) -> None:
+    def _all_alike(self, ready: Ready, run: Rows) -> bool:
+        """Whether a long flood may count as a whole: rows spread over it all satisfy the rule."""
+        if len(run) <= SAMPLE:
+            return False
+        chosen = run[np.linspace(0, len(run) - 1, SAMPLE).astype(np.int64)]
+        return all(self._captures(ready, self.table.text(row)) is not None for row in chosen.tolist())
+
+    def _read(self, ready: Ready, runs: Iterable[Rows], found: _Found) -> None:
         """Match each row's real text; equal values on one rank in one flood fold."""
-        for run in self._runs(rows):
+        for run in runs:
             held: tuple[Captures, list[int]] | None = None
             for row in run.tolist():
                 captures = self._captures(ready, self.table.text(row))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 import re2
 
@@ -21,16 +21,29 @@ _DIGIT = re.compile(r"\d", re.ASCII)
 _MASKED = re.compile(r"[.,]*\d[\d.,]*|\s+|[^\x20-\x7e]+")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Ready:
-    """One rule, compiled. `blind`: the first line of a shape decides for all its lines, and nothing is captured."""
+    """One rule, compiled when it is first asked. `blind`: the first line of a shape decides for all its lines, and
+    nothing is captured."""
 
     rule: Rule
-    patterns: tuple[Pattern, ...]
-    absent: tuple[Pattern, ...]
-    frames: Pattern | None
-    exception: Pattern | None
     blind: bool
+
+    @cached_property
+    def patterns(self) -> tuple[Pattern, ...]:
+        return tuple(map(compiled, self.rule.patterns))
+
+    @cached_property
+    def absent(self) -> tuple[Pattern, ...]:
+        return tuple(map(compiled, self.rule.absent))
+
+    @cached_property
+    def frames(self) -> Pattern | None:
+        return compiled(self.rule.frames) if self.rule.frames else None
+
+    @cached_property
+    def exception(self) -> Pattern | None:
+        return compiled(self.rule.exception) if self.rule.exception else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,14 +107,7 @@ def _literal_set(literals: Iterable[str]) -> re2.Set | None:
 def _ready(rule: Rule) -> Ready:
     texts = rule.patterns + rule.absent
     blind = not rule.captures and not rule.where and all(digit_blind(p) for p in texts)
-    return Ready(
-        rule,
-        tuple(map(compiled, rule.patterns)),
-        tuple(map(compiled, rule.absent)),
-        compiled(rule.frames) if rule.frames else None,
-        compiled(rule.exception) if rule.exception else None,
-        blind,
-    )
+    return Ready(rule, blind)
 
 
 class ShapePlans:
