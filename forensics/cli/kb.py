@@ -73,12 +73,12 @@ def _fixed(found: dict[Target, list[Problem]]) -> int:
 
 
 def _index_problem(place: Workplace) -> list[Problem]:
-    from forensics.knowledge.index import stale
+    from forensics.knowledge.index import shown_readme, stale
 
     root = place.root
     if root.kb is None or not (root.kb / "README.md").is_file():
         return []
-    found = stale(root.kb / "README.md", place.library)
+    found = stale(root.kb / "README.md", place.library, shown_readme(root))
     return [found] if found is not None else []
 
 
@@ -219,7 +219,7 @@ def index(
     config: Path | None = CONFIG,
 ) -> int:
     """Write the generated tables of kb/README.md."""
-    from forensics.knowledge.index import index_text, stale, with_index
+    from forensics.knowledge.index import index_text, shown_readme, stale, with_index
     from forensics.knowledge.workplace import open_workplace
 
     place = open_workplace([], options_of(kb, rules, config))
@@ -228,7 +228,7 @@ def index(
         return 0
     readme = place.root.kb / "README.md"
     if check:
-        problem = stale(readme, place.library)
+        problem = stale(readme, place.library, shown_readme(place.root))
         return _tell([problem], 1, "text") if problem is not None else 0
     text = readme.read_text(encoding="utf-8") if readme.is_file() else ""
     readme.write_text(with_index(text, index_text(place.library)), encoding="utf-8")

@@ -9,6 +9,7 @@ from pathlib import Path
 from forensics.grammar.condition_tree import names
 from forensics.grammar.conditions import parse_condition
 from forensics.knowledge.library import Library
+from forensics.knowledge.roots import Root
 from forensics.rulebook.problem import Problem
 from forensics.schema.finding import Deployment, Finding
 from forensics.schema.span import Span
@@ -90,6 +91,12 @@ def with_index(readme: str, index: str) -> str:
     if start < 0 or end < start:
         return readme.rstrip("\n") + "\n\n## Index\n\n" + index + "\n" if readme.strip() else index + "\n"
     return readme[:start] + index + readme[end + len(END) :]
+
+
+def shown_readme(root: Root) -> str:
+    """The README of a base as messages name it."""
+    path = (root.kb or Path("kb")) / "README.md"
+    return path.relative_to(root.base).as_posix() if root.base is not None else str(path)
 
 
 def stale(readme: Path, lib: Library, shown: str | None = None) -> Problem | None:
