@@ -18,7 +18,9 @@ from forensics.timeline.lookup import Rows
 SURVIVED = ("recovered", "progressed")
 
 
-def first_failure(table: EventTable, episodes: Sequence[Episode], teardown: Rows) -> Episode | None:
+def first_failure(
+    table: EventTable, episodes: Sequence[Episode], teardown: Rows, served: bool = False
+) -> Episode | None:
     """The episode that states the first real failure, or None where the log shows none."""
     open_ones = [
         e for e in episodes if e.outcome in ("terminal", "unresolved") and e.nature in (roles.CAUSE, roles.VICTIM)
@@ -40,7 +42,7 @@ def first_failure(table: EventTable, episodes: Sequence[Episode], teardown: Rows
     killed = [e for e in episodes if e.first.key == "killed-by-shell" and e.stage in _STARTUP]
     if killed and not survived:
         return killed[0]
-    degraded = [e for e in episodes if e.nature == roles.DEGRADED]
+    degraded = [e for e in episodes if e.nature == roles.DEGRADED and not (served and e.first.key in ROUTINE_IF_SERVED)]
     if degraded:
         return degraded[0]
     client = [e for e in episodes if e.nature == roles.CLIENT and e.first.source == "traceback"]
@@ -49,6 +51,8 @@ def first_failure(table: EventTable, episodes: Sequence[Episode], teardown: Rows
 
 EXPLAINED_BY_HINTS = frozenset({"child-died", "kv-transfer", "warmup-failed", "exit"})
 HINT_S = 10.0
+ROUTINE_IF_SERVED = frozenset({"weights-missing"})
+"""Warnings that many working models print: they count only where the server never came up."""
 LOOKS_BACK = frozenset({"kv-transfer"})
 """Victims whose cause was stated long before, and survived: a prefill server that never registered still serves."""
 

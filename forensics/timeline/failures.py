@@ -42,7 +42,7 @@ def find_failures(
         told = component.component_of(episode.first.frames)
         episode.component = told or component.OF_KEY.get(episode.first.key.split(":")[0], "")
     name_signals(episodes, signals)
-    first = causality.first_failure(table, episodes, ends.teardown)
+    first = causality.first_failure(table, episodes, ends.teardown, launch.reached == "serving")
     return _finished(table, blocks, launch, ends, episodes, first)
 
 

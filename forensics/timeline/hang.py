@@ -35,7 +35,14 @@ class Dump:
 
     @property
     def place(self) -> str:
-        return self.calls[-1] if self.calls else ""
+        return _named(self.calls)
+
+
+def _named(calls: tuple[str, ...]) -> str:
+    """The innermost call that names a feature: a private helper that only wraps the collective does not."""
+    if len(calls) > 1 and calls[-1].startswith("_"):
+        return calls[-2]
+    return calls[-1] if calls else ""
 
 
 def dumps(blocks: tuple[Block, ...], inside: Rows) -> list[Dump]:
@@ -81,7 +88,7 @@ def divergence(table: EventTable, blocks: tuple[Block, ...], inside: Rows) -> Fa
         frame.row,
         one.rank,
         roles.CAUSE,
-        f"divergence: {one.place} against {most[-1] if most else '?'}",
+        f"divergence: {one.place} against {_named(most) or '?'}",
         text,
         tuple(sorted({d.frames[-1].row for d in found})),
         1,
@@ -92,7 +99,7 @@ def divergence(table: EventTable, blocks: tuple[Block, ...], inside: Rows) -> Fa
         None,
         "dump",
     )
-    fault.go_to = f"its stack stands in {one.place}, the others in {most[-1] if most else 'other calls'}"
+    fault.go_to = f"its stack stands in {one.place}, the others in {_named(most) or 'other calls'}"
     return fault
 
 
