@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from forensics.engine.mask import DIGITS_TO_ZERO
+from forensics.engine.lines import POWERS, Kernel, Lines, NumpyKernel
 from forensics.engine.numbers import PAD, Words8, clock_seconds, days
 from forensics.engine.probe import Probe
 from forensics.engine.record import ACCESS, DECODE, PREFILL, ROW
@@ -22,7 +22,6 @@ from forensics.engine.records import (
     FORM,
     FRACTION_AT,
     FRACTION_WIDTH,
-    LENGTH,
     PARTIAL,
     PARTS,
     SHAPE,
@@ -46,7 +45,6 @@ SlotTable = tuple[Array, Array]
 _DATE_SHIFT = {FULL: 2}
 MAX_JOINED = 64 << 20
 """Bytes of one message that a wrapper cut into lines; beyond, it is several messages."""
-_POWERS = 10.0 ** np.arange(20)
 _AXIS_BASE = (10_000, 1_000)
 """Numbers per axis that fit side by side in 63 bits: up to four axes, up to six."""
 
@@ -93,21 +91,22 @@ def empty_rows() -> Rows:
 class ChunkScanner:
     """Scans chunks in order; keeps the last time and the growing tables between them."""
 
-    def __init__(self, table: MaskTable, probe: Probe, bucket: int = 0) -> None:
+    def __init__(self, table: MaskTable, probe: Probe, bucket: int = 0, kernel: Kernel | None = None) -> None:
         self.table = table
         self.probe = probe
         self.bucket = bucket
+        self.kernel = kernel or NumpyKernel(table)
         self.thinned = 0
         self.now = float("nan")
         self.ranks: dict[tuple[tuple[str, ...], tuple[int, ...]], int] = {}
         self.shape_counts = np.zeros(0, np.int64)
         self.wrapper_counts = np.zeros(0, np.int64)
 
-    def held_back(self, lines: list[bytes]) -> int:
+    def held_back(self, lines: Lines) -> int:
         """How many last lines are parts of a message that goes on after them."""
         held = 0
-        while held < len(lines):
-            line = lines[-1 - held]
+        while held < lines.count:
+            line = lines.line(-1 - held)
             if not (line[:1] == b"{" or b" P" in line[:80]) or not self.table.is_partial(line):
                 break
             held += 1
@@ -116,23 +115,19 @@ class ChunkScanner:
     def scan(self, padded: bytes, base: int, first_line: int, final: bool) -> tuple[int, int, Rows, dict[int, Hot]]:
         """Scan whole lines, given between PADDING, that stand at `base` of the source. Gives bytes and lines consumed
         (less than all where the chunk ends inside a message that a wrapper cut), the rows and the hot lines."""
-        lines = padded.translate(DIGITS_TO_ZERO).split(b"\n")[PAD:-PAD]
+        lines = self.kernel.lines(padded)
         size = len(padded) - 2 * PAD
-        if padded[-PAD - 1] == 10:
-            lines.pop()
+        count = lines.count
         if not final:
             held = self.held_back(lines)
-            if held == len(lines) and size < MAX_JOINED:
+            if held == count and size < MAX_JOINED:
                 return 0, 0, empty_rows(), {}
-            if 0 < held < len(lines):
-                size -= sum(len(line) + 1 for line in lines[-held:])
-                lines = lines[:-held]
-        count = len(lines)
-        ids = np.fromiter(map(self.table.__getitem__, lines), np.int64, count)
-        lengths = self.table.plan()[LENGTH][ids].astype(np.int64)
+            if 0 < held < count:
+                size -= sum(len(lines.line(-1 - k)) + 1 for k in range(held))
+                count -= held
+        ids, lengths = lines.lookup(count)
         starts = np.cumsum(lengths + 1) - lengths - 1
         dropped = self._join_partials(lines, ids, lengths, starts)
-        del lines
         plan = self.table.plan()
         line_of, records = _units(ids, plan, dropped)
         self._count(plan, records)
@@ -150,23 +145,23 @@ class ChunkScanner:
         self.shape_counts = _added(self.shape_counts, np.bincount(plan[SHAPE], weights=uses))
         self.wrapper_counts = _added(self.wrapper_counts, np.bincount(plan[WRAPPER], weights=uses))
 
-    def _join_partials(self, lines: list[bytes], ids: Array, lengths: Array, starts: Array) -> Array | None:
+    def _join_partials(self, lines: Lines, ids: Array, lengths: Array, starts: Array) -> Array | None:
         plan = self.table.plan()
         partial = plan[PARTIAL][ids] != 0
         if not partial.any():
             return None
-        dropped = np.zeros(len(lines), bool)
+        dropped = np.zeros(len(ids), bool)
         for index in np.flatnonzero(partial):
             if dropped[index]:
                 continue
             stop = int(index)
-            while partial[stop] and stop + 1 < len(lines):
+            while partial[stop] and stop + 1 < len(ids):
                 stop += 1
             if stop == index:
                 continue
             reader = self.table.reader
-            bodies = [reader.message_of(lines[k].decode("latin-1")) for k in range(index + 1, stop + 1)]
-            ids[index] = self.table.add(reader.joined(lines[index].decode("latin-1"), bodies), joined=True)
+            bodies = [reader.message_of(lines.line(k).decode("latin-1")) for k in range(index + 1, stop + 1)]
+            ids[index] = self.table.add(reader.joined(lines.line(int(index)).decode("latin-1"), bodies), joined=True)
             lengths[index] = starts[stop] + lengths[stop] - starts[index]
             dropped[index + 1 : stop + 1] = True
         return dropped
@@ -208,7 +203,7 @@ class ChunkScanner:
         keep = kinds == ROW
         access = np.flatnonzero(kinds == ACCESS)
         if len(access):
-            status = _column(0, words, b"", self.table.slots(), where.slots(access), where.at[access])
+            status = _column(self.kernel, 0, words, b"", self.table.slots(), where.slots(access), where.at[access])
             keep[access[~(status < 400)]] = True
         pick = np.flatnonzero(keep)
         records = where.records[pick]
@@ -235,13 +230,17 @@ class ChunkScanner:
         if self.bucket and len(pick):
             # Of a thinned input only the metrics decide what is kept; the other columns are read of that alone.
             at, slots = where.at[pick], where.slots(pick)
-            metrics = {n: _column(c, words, padded, table, slots, at) for n, c in names.items() if n in METRICS}
+            metrics = {
+                n: _column(self.kernel, c, words, padded, table, slots, at) for n, c in names.items() if n in METRICS
+            }
             keep = kept(where.base + at, rank, metrics, self.bucket)
             self.thinned += len(pick) - len(keep)
             pick, rank = pick[keep], rank[keep]
             columns = {n: values[keep] for n, values in metrics.items()}
         at, slots = where.at[pick], where.slots(pick)
-        columns.update({n: _column(c, words, padded, table, slots, at) for n, c in names.items() if n not in columns})
+        columns.update(
+            {n: _column(self.kernel, c, words, padded, table, slots, at) for n, c in names.items() if n not in columns}
+        )
         return Hot(where.line[pick], clock.times(pick), rank, columns)
 
 
@@ -283,7 +282,7 @@ class _Clock:
         width = np.minimum(plan[FRACTION_WIDTH][records], 6).astype(np.int64)
         if width.any():
             digits = self.words.digits(at + plan[FRACTION_AT][records] + width, width)
-            seconds += digits.astype(np.float64) / _POWERS[width]
+            seconds += digits.astype(np.float64) / POWERS[width]
         return seconds
 
 
@@ -295,7 +294,9 @@ def _added(total: Array, more: Array) -> Array:
     return out
 
 
-def _column(column: int, words: Words8, padded: bytes, table: SlotTable, slots: Array, at: Array) -> Array:
+def _column(
+    kernel: Kernel, column: int, words: Words8, padded: bytes, table: SlotTable, slots: Array, at: Array
+) -> Array:
     """Values of one column for hot lines that start at `at` and have the plans `slots` (-1: no plan)."""
     numbers, constants = table
     if not numbers.shape[2] or not len(slots):
@@ -307,10 +308,7 @@ def _column(column: int, words: Words8, padded: bytes, table: SlotTable, slots: 
     if len(fast):
         mine = slots[fast]
         end = at[fast] + entry[SLOT_END][mine]
-        number = words.digits(end, width[fast]).astype(np.float64)
-        fraction = entry[SLOT_FRACTION][mine]
-        if fraction.any():
-            number += words.digits(end + 1 + fraction, fraction).astype(np.float64) / _POWERS[fraction]
+        number = kernel.numbers(words, end, width[fast], entry[SLOT_FRACTION][mine])
         negative = entry[SLOT_NEGATIVE][mine]
         values[fast] = np.where(negative != 0, -number, number) if negative.any() else number
     for i in np.flatnonzero(width == SLOW):

@@ -26,6 +26,7 @@ class Words8:
     """Unaligned 8-byte loads from a padded buffer; `at` counts from the start of the chunk's text."""
 
     def __init__(self, padded: bytes) -> None:
+        self.padded = padded
         self._view: Words = np.ndarray((len(padded) - 7,), "<u8", buffer=padded, strides=(1,))
 
     def load(self, at: Ints) -> Words:

@@ -21,8 +21,8 @@ PROBE_BYTES = 64 << 10
 @dataclass(frozen=True, slots=True)
 class Probe:
     """`preamble`: pattern of what stands before most lines (find_preamble). `outer_time`: no writer stamps its lines, a
-    wrapper does. `base_day`: day (since 1970) of the first full date, for stamps without one (0: none). `reversed`: newest first.
-    `dateless`: stamps hold no full date, so days have to be counted at midnight."""
+    wrapper does. `base_day`: day (since 1970) of the first full date, for stamps without one (0: none). `reversed`:
+    newest first. `dateless`: stamps hold no full date, so days have to be counted at midnight."""
 
     preamble: str | None = None
     outer_time: bool = False

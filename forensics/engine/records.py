@@ -56,6 +56,8 @@ class MaskTable(dict[bytes, int]):
         super().__init__()
         self.reader = reader
         self.outer_time = outer_time
+        self.generation = 0
+        """Counts how often the records were dropped: numbers given before then mean nothing any more."""
         self.shapes: dict[tuple[str, str], int] = {}
         self.axes: dict[tuple[str, ...], int] = {}
         self.wrappers: dict[tuple[str, ...], int] = {(): 0}
@@ -186,6 +188,7 @@ class MaskTable(dict[bytes, int]):
         if len(self._rows) < MASK_CAP:
             return
         self.clear()
+        self.generation += 1
         self._coarse_records = {}
         self._rows = []
         self._plan = np.zeros((WIDTH, 0), np.int32)

@@ -15,7 +15,7 @@ from forensics.engine.probe import probe
 from forensics.engine.series import KINDS, Places, series_of
 from forensics.engine.table import HEADED, UNATTRIBUTED, EventTable, Shape
 from forensics.engine.unwrap import GrammarUnwrapper
-from forensics.engine.worker import scan_source
+from forensics.engine.worker import choose_engine, scan_source
 from forensics.errors import UsageError
 from forensics.grammar.header import WRAPPERS
 from forensics.ingest.inputs import Inputs, open_inputs
@@ -50,7 +50,9 @@ def _sources(inputs: Inputs | Sequence[Source | Path | str]) -> tuple[Source, ..
 
 def _load(source: Source, options: Options) -> Assembled:
     seen = probe(source, options.wrapper)
-    return assemble(scan_source(source, seen, options.wrapper, max(64, options.chunk_bytes), options.processes), seen)
+    engine = choose_engine(options.engine, source.size)
+    chunk = max(64, options.chunk_bytes)
+    return assemble(scan_source(source, seen, options.wrapper, chunk, options.processes, engine), seen)
 
 
 def build_table(groups: list[list[Loaded]], options: Options) -> EventTable:

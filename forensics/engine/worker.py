@@ -9,18 +9,23 @@ from multiprocessing import get_context
 
 import numpy as np
 
+from forensics.engine import compiled
 from forensics.engine.chunk import ChunkScanner, Hot, Rows
+from forensics.engine.lines import Kernel, NumpyKernel
 from forensics.engine.mask import DIGITS_TO_ZERO
 from forensics.engine.numbers import PAD, PADDING
 from forensics.engine.probe import Probe
 from forensics.engine.record import DECODE, PREFILL, LineReader
 from forensics.engine.records import LONG_LINE, MaskTable
 from forensics.engine.thin import bucket_bytes
+from forensics.errors import UsageError
 from forensics.grammar.header import WRAPPER_NAMES
 from forensics.ingest.sources import Source
 
 SPLIT_ABOVE = 64 << 20
 """Inputs above this size are scanned by two processes, unless told otherwise."""
+COMPILE_ABOVE = 150 << 20
+"""Inputs above this size gain more from the compiled kernel than its loading takes."""
 _FIELDS = ("offset", "length", "lead", "line", "time", "rank", "shape", "flags")
 
 
@@ -41,18 +46,20 @@ class Scanned:
     notes: list[str] = field(default_factory=list)
 
 
-def scan_source(source: Source, probe: Probe, forced: str | None, chunk_bytes: int, processes: int) -> list[Scanned]:
+def scan_source(
+    source: Source, probe: Probe, forced: str | None, chunk_bytes: int, processes: int, engine: str = "numpy"
+) -> list[Scanned]:
     """All ranges of a source, in order."""
     count = processes or (1 if source.size < SPLIT_ABOVE else 2)
     cuts = cut_points(source, count, probe, forced)
     ranges = list(pairwise(cuts))
     if len(ranges) == 1:
-        return [scan_range(source, probe, forced, chunk_bytes, *ranges[0])]
+        return [scan_range(source, probe, forced, chunk_bytes, *ranges[0], engine)]
     with ProcessPoolExecutor(
         len(ranges) - 1, mp_context=get_context("fork"), initializer=_inherit, initargs=(source,)
     ) as pool:
-        later = [pool.submit(_scan_inherited, probe, forced, chunk_bytes, a, b) for a, b in ranges[1:]]
-        first = scan_range(source, probe, forced, chunk_bytes, *ranges[0])
+        later = [pool.submit(_scan_inherited, probe, forced, chunk_bytes, a, b, engine) for a, b in ranges[1:]]
+        first = scan_range(source, probe, forced, chunk_bytes, *ranges[0], engine)
         return [first, *(task.result() for task in later)]
 
 
@@ -63,8 +70,10 @@ def _inherit(source: Source) -> None:
     _inherited[:] = [source]
 
 
-def _scan_inherited(probe: Probe, forced: str | None, chunk_bytes: int, start: int, stop: int) -> Scanned:
-    return scan_range(_inherited[0], probe, forced, chunk_bytes, start, stop)
+def _scan_inherited(
+    probe: Probe, forced: str | None, chunk_bytes: int, start: int, stop: int, engine: str = "numpy"
+) -> Scanned:
+    return scan_range(_inherited[0], probe, forced, chunk_bytes, start, stop, engine)
 
 
 def cut_points(source: Source, count: int, probe: Probe, forced: str | None) -> list[int]:
@@ -106,12 +115,14 @@ def _line_before(source: Source, at: int) -> str:
         window *= 8
 
 
-def scan_range(source: Source, probe: Probe, forced: str | None, chunk_bytes: int, start: int, stop: int) -> Scanned:
+def scan_range(
+    source: Source, probe: Probe, forced: str | None, chunk_bytes: int, start: int, stop: int, engine: str = "numpy"
+) -> Scanned:
     """Scan [start, stop) of a source in chunks of about `chunk_bytes`."""
     reader = LineReader(probe.preamble, forced)
     table = MaskTable(reader, probe.outer_time)
     step = bucket_bytes(source.size)
-    scanner = ChunkScanner(table, probe, step)
+    scanner = ChunkScanner(table, probe, step, kernel_of(engine, table))
     kept: list[Rows] = []
     hot: dict[int, list[Hot]] = {DECODE: [], PREFILL: []}
     at, line, wanted = start, 1, chunk_bytes
@@ -142,6 +153,20 @@ def scan_range(source: Source, probe: Probe, forced: str | None, chunk_bytes: in
         scanner.thinned,
         reader.capped,
     )
+
+
+def choose_engine(wanted: str, size: int) -> str:
+    """`numpy` or `compiled` for an input of `size` bytes: `auto` compiles only what is large, where numba is there."""
+    if wanted == "auto":
+        return "compiled" if size >= COMPILE_ABOVE and compiled.available() else "numpy"
+    if wanted not in ("numpy", "compiled"):
+        raise UsageError(f"unknown engine {wanted!r}", hint="one of: auto, numpy, compiled")
+    return wanted
+
+
+def kernel_of(engine: str, table: MaskTable) -> Kernel:
+    """The kernel of that name; UsageError where the compiled one cannot be had."""
+    return compiled.CompiledKernel(table) if engine == "compiled" else NumpyKernel(table)
 
 
 def read_chunk(source: Source, at: int, wanted: int, step: int, stop: int) -> bytes:

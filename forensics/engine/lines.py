@@ -1,0 +1,82 @@
+"""From a chunk to the number of each line's mask: the part of the scan that has two implementations.
+
+`NumpyLines` splits and looks up in plain Python and numpy; `forensics.engine.compiled` does the same in machine code
+(extra `fast`). Both ask the same MaskTable, so that they agree by construction wherever hashes do not collide.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from forensics.engine.mask import DIGITS_TO_ZERO
+from forensics.engine.numbers import PAD, Words8
+from forensics.engine.records import LENGTH, MaskTable
+
+Array = npt.NDArray[Any]
+
+
+class Lines(Protocol):
+    """The lines of one padded chunk."""
+
+    count: int
+
+    def line(self, index: int) -> bytes:
+        """One masked line; negative numbers count from the end."""
+        ...
+
+    def lookup(self, count: int) -> tuple[Array, Array]:
+        """Record numbers and lengths of the first `count` lines (both int64)."""
+        ...
+
+
+class Kernel(Protocol):
+    """Splits chunks and reads numbers. One per source and process."""
+
+    def lines(self, padded: bytes) -> Lines:
+        """The lines of a chunk that stands between PADDING."""
+        ...
+
+    def numbers(self, words: Words8, end: Array, width: Array, fraction: Array) -> Array:
+        """Values (float64) of the numbers whose whole part of `width` digits ends before `end`, with `fraction`
+        digits after the point. `end` counts from the start of the chunk's text."""
+        ...
+
+
+class NumpyLines:
+    """Lines as a list of bytes, looked up in the dict."""
+
+    def __init__(self, table: MaskTable, padded: bytes) -> None:
+        self._table = table
+        self._lines = padded.translate(DIGITS_TO_ZERO).split(b"\n")[PAD:-PAD]
+        if padded[-PAD - 1] == 10:
+            self._lines.pop()
+        self.count = len(self._lines)
+
+    def line(self, index: int) -> bytes:
+        return self._lines[index]
+
+    def lookup(self, count: int) -> tuple[Array, Array]:
+        ids = np.fromiter(map(self._table.__getitem__, self._lines[:count]), np.int64, count)
+        return ids, self._table.plan()[LENGTH][ids].astype(np.int64)
+
+
+class NumpyKernel:
+    """The default: no compiler needed."""
+
+    def __init__(self, table: MaskTable) -> None:
+        self._table = table
+
+    def lines(self, padded: bytes) -> Lines:
+        return NumpyLines(self._table, padded)
+
+    def numbers(self, words: Words8, end: Array, width: Array, fraction: Array) -> Array:
+        values = words.digits(end, width).astype(np.float64)
+        if fraction.any():
+            values += words.digits(end + 1 + fraction, fraction).astype(np.float64) / POWERS[fraction]
+        return values
+
+
+POWERS = 10.0 ** np.arange(20)
