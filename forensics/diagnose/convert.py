@@ -6,6 +6,7 @@ from typing import Any
 
 from forensics.diagnose.limits import limits
 from forensics.diagnose.places import Places
+from forensics.diagnose.surroundings import AROUND, lines_around
 from forensics.schema.facts import Fact, VersionInterval
 from forensics.schema.finding import FixStep
 from forensics.schema.launch import STAGES, Failure, Launch
@@ -23,7 +24,8 @@ from forensics.schema.report import (
 
 MAX_FAILURES = 60
 """Failures that one launch of a report lists, first ones first."""
-CONTEXT_LINES = 4
+FRAMES = 2
+"""Innermost frames of the failure shown above the lines around it."""
 
 
 def launch_info(launch: Launch, places: Places) -> LaunchInfo:
@@ -128,14 +130,19 @@ def _first(failure: Failure, places: Places) -> FirstFailure:
         text=places.safe(failure.text),
         failure=failure.id,
         component=failure.component,
-        context=[places.row(r) for r in _context(failure)],
+        context=_context(failure, places),
     )
 
 
-def _context(failure: Failure) -> list[int]:
-    """The last rows of the failure before the line that states it: its innermost frames."""
-    before = [row for row in failure.rows if row < failure.row]
-    return before[-CONTEXT_LINES:]
+def _context(failure: Failure, places: Places) -> list[Where]:
+    """The raw lines around the one that states the failure, and its innermost frames where other ranks' lines stand
+    between."""
+    table = places.table
+    source = table.sources[int(table.source[failure.row])]
+    around = lines_around(source, places.row(failure.row), AROUND, places.safe)
+    shown = {row.line for row in around}
+    frames = [places.row(row) for row in failure.rows if row < failure.row][-FRAMES:]
+    return [*(f for f in frames if f.line < min(shown, default=0)), *around]
 
 
 def _folded_note(launch: Launch) -> list[str]:

@@ -6,13 +6,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from forensics.diagnose.attempts import attempts
+from forensics.diagnose.batches import batch_series
 from forensics.diagnose.candidates import Weighed
 from forensics.diagnose.convert import launch_info
 from forensics.diagnose.hypotheses import Diagnosis, diagnose_launch
+from forensics.diagnose.lanes import timeline
 from forensics.diagnose.past import Past
 from forensics.diagnose.places import Places
 from forensics.diagnose.present import comparison_info, hypothesis_infos
 from forensics.diagnose.risks import risks
+from forensics.diagnose.surroundings import excerpts
 from forensics.knowledge.store import Knowledge
 from forensics.rulebook.case import Case
 from forensics.schema.options import Options
@@ -42,7 +45,7 @@ def diagnose(
     everyone = (*cases, *controls)
     focus = choose_focus(cases, options)
     found = {c.launch.id: diagnose_launch(c, everyone, knowledge, weighed, past) for c in cases}
-    infos = tuple(_info(c, found[c.launch.id], knowledge, weighed, places) for c in cases)
+    infos = tuple(_info(c, found[c.launch.id], knowledge, weighed, places, c.launch.id == focus) for c in cases)
     return Diagnosed(infos, attempts(cases, found, places), focus)
 
 
@@ -59,9 +62,13 @@ def choose_focus(cases: Sequence[Case], options: Options) -> str | None:
     return (failed or list(cases))[-1].launch.id
 
 
-def _info(case: Case, found: Diagnosis, knowledge: Knowledge, weighed: Weighed, places: Places) -> LaunchInfo:
+def _info(
+    case: Case, found: Diagnosis, knowledge: Knowledge, weighed: Weighed, places: Places, focus: bool
+) -> LaunchInfo:
     info = launch_info(case.launch, places)
     shown = hypothesis_infos(case, found, places)
+    first = info.first_failure.where if info.first_failure else None
+    lanes = timeline(case.table, case.launch)
     quiet = not found.judged and not found.engine
     return info.model_copy(
         update={
@@ -71,5 +78,8 @@ def _info(case: Case, found: Diagnosis, knowledge: Knowledge, weighed: Weighed, 
             "next": found.steps,
             "nearest": list(found.nearest),
             "unexplained": found.unexplained,
+            "timeline": lanes,
+            "series": batch_series(case.table, case.launch, lanes.begin) if lanes and focus else [],
+            "excerpts": excerpts(case.table.sources, first, shown, places.safe) if focus else [],
         }
     )

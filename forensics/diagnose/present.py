@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from forensics.diagnose.controls import Comparison
 from forensics.diagnose.convert import fix_info, plain
@@ -12,9 +12,11 @@ from forensics.diagnose.hypotheses import Diagnosis
 from forensics.diagnose.places import Places
 from forensics.diagnose.tried import Pair, first_failure
 from forensics.diagnose.verdict import ESTABLISHED, POSSIBLE, RULED_OUT, Judged
+from forensics.diagnose.wording import readable
 from forensics.rulebook.case import Case
 from forensics.schema.finding import FixStep
 from forensics.schema.report import ComparisonInfo, DifferenceInfo, GroundInfo, HypothesisInfo, Where
+from forensics.schema.signal import Rule
 from forensics.schema.span import Span
 from forensics.timeline.catalog import check_fix
 
@@ -37,15 +39,16 @@ def hypothesis_infos(case: Case, found: Diagnosis, places: Places) -> list[Hypot
     return [_numbered(info, f"{case.launch.id}.H{n}") for n, info in enumerate(infos, 1)]
 
 
-def ground_info(ground: Ground, places: Places, name: str = "") -> GroundInfo:
-    """One ground; spans outside the input (a deployment's file) keep their place without text."""
+def ground_info(ground: Ground, places: Places, name: str = "", rules: Mapping[str, Rule] | None = None) -> GroundInfo:
+    """One ground, in words where `rules` are given. Spans outside the input (a deployment's file) keep their place
+    without text."""
     return GroundInfo.model_validate(
         {
             "id": name,
             "side": ground.side,
             "strength": ground.strength,
             "condition": ground.condition,
-            "why": places.safe(ground.why),
+            "why": places.safe(readable(ground.why, rules or {})),
             "settle": ground.settle,
             "where": places.spans(ground.where),
         }
@@ -84,9 +87,9 @@ def _finding(judged: Judged, case: Case, places: Places) -> HypothesisInfo:
             "title": finding.title,
             "verdict": judged.verdict,
             "explains": list(judged.candidate.explains),
-            "grounds": [ground_info(g, places) for g in _worth_showing(judged)],
+            "grounds": [ground_info(g, places, rules=case.rules) for g in _worth_showing(judged)],
             "fix": [fix_info(step) for step in fix_for(finding.fix, case)],
-            "why": places.safe(judged.why),
+            "why": places.safe(readable(judged.why, case.rules)),
             "category": finding.category,
             "status": finding.status,
             "look_alikes": list(finding.look_alikes),

@@ -11,8 +11,15 @@ from forensics.schema.report import Report
 # Control, format and separator characters beyond ASCII: the same string to a JSON reader, inert on a terminal.
 _HIDDEN = re.compile("[\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]")
 
+# Lists of numbers stand on one line. No string of the text holds a line break, so none is touched.
+_NUMBERS = re.compile(r"\[\n +(-?[0-9][^\n\[\]{}\"]*(?:\n +-?[0-9][^\n\[\]{}\"]*)*)\n +\]")
+_BREAK = re.compile(r"\n +")
+
 # What `--max-bytes` gives up, least important first: (what it is called in `omitted`, path of keys).
 _LADDER = (
+    "series",
+    "lines of context",
+    "lanes",
     "unknown grounds",
     "weak grounds",
     "ruled-out hypotheses",
@@ -53,6 +60,7 @@ def render_error(message: str, **place: Any) -> str:
 
 def _dump(data: dict[str, Any]) -> str:
     text = json.dumps(data, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+    text = _NUMBERS.sub(lambda m: f"[{_BREAK.sub(' ', m[1])}]", text)
     return text if text.isascii() else _HIDDEN.sub(lambda m: f"\\u{ord(m.group()):04x}", text)
 
 
@@ -71,6 +79,12 @@ def _drop(data: dict[str, Any], step: str) -> int:
 
 
 def _drop_in(launch: dict[str, Any], step: str) -> int:
+    if step == "series":
+        return _empty(launch, "series", [])
+    if step == "lines of context":
+        return _empty(launch, "excerpts", [])
+    if step == "lanes":
+        return _empty(launch["timeline"], "lanes", []) if launch["timeline"] else 0
     if step == "facts":
         return _empty(launch, "facts", {})
     if step == "risks":

@@ -192,7 +192,69 @@ class ComparisonInfo(_Model):
     differences: list[DifferenceInfo] = Field(default_factory=list)
 
 
+class LineText(_Model):
+    """One raw line of an input as it is to be shown: masked and cut."""
+
+    path: str
+    line: int
+    text: str
+
+
+class StageSpan(_Model):
+    """A stage of one rank. Times are seconds after `TimelineInfo.begin`; `end` is where the next stage begins."""
+
+    stage: str
+    begin: float
+    end: float
+
+
+class LaneMark(_Model):
+    """A failure as one rank shows it: its first line there. `time` as in StageSpan (None unknown)."""
+
+    failure: str
+    role: str
+    line: int
+    time: float | None = None
+
+
+class LaneInfo(_Model):
+    """One rank over time. `rank` is "" for lines that carry none. `last` is its last line's time (None: no line).
+    `silences` are gaps that are long against the launch's own rhythm."""
+
+    rank: str
+    stages: list[StageSpan] = Field(default_factory=list)
+    marks: list[LaneMark] = Field(default_factory=list)
+    silences: list[tuple[float, float]] = Field(default_factory=list)
+    last: float | None = None
+
+
+class TimelineInfo(_Model):
+    """`begin`: seconds since the epoch in the log's own clock (read as UTC). `end`, `failed` (the first failure) and
+    `silences` (of the whole launch) are seconds after it."""
+
+    begin: float
+    end: float
+    failed: float | None = None
+    lanes: list[LaneInfo] = Field(default_factory=list)
+    silences: list[tuple[float, float]] = Field(default_factory=list)
+
+
+class SeriesInfo(_Model):
+    """One batch metric of one rank ("": lines without one), thinned so that the extremes stay. `times` are seconds
+    after `TimelineInfo.begin`; `points` counts the values before thinning. `kind`: decode or prefill."""
+
+    kind: str
+    metric: str
+    rank: str = ""
+    points: int = 0
+    times: list[float] = Field(default_factory=list)
+    values: list[float] = Field(default_factory=list)
+
+
 class LaunchInfo(_Model):
+    """One launch. `series` are those of the focus launch only; `excerpts` are the lines around the places that its
+    first failure and its grounds name, each line once."""
+
     id: str
     lines: tuple[int, int]
     path: str = ""
@@ -213,6 +275,9 @@ class LaunchInfo(_Model):
     nearest: list[str] = Field(default_factory=list)
     unexplained: bool = False
     notes: list[str] = Field(default_factory=list)
+    timeline: TimelineInfo | None = None
+    series: list[SeriesInfo] = Field(default_factory=list)
+    excerpts: list[LineText] = Field(default_factory=list)
 
 
 class Change(_Model):

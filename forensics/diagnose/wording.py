@@ -1,0 +1,43 @@
+"""What grounds say, in a reader's words: titles of rules for their ids, flags for the names of arguments."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from forensics.schema.signal import Rule
+
+_ID = re.compile(r"(?<![\w./=-])[a-z][a-z0-9]*(?:[-/][a-z0-9]+)+(?![\w=/-]|\.\w)")
+_SEEN = re.compile(r"{(\w+)} was seen (?:(\d+) times?|(on [^;{}]+))")
+_UNSEEN = re.compile(r"{(\w+)} was not seen")
+_SHOWS = re.compile(r"the first failure shows {(\w+)}")
+_HELD = re.compile(r"{(\w+)}")
+_ARGUMENT = re.compile(r"\bargs\.([a-z][a-z0-9_]*)")
+_FEATURE = re.compile(r"\bfeature\.([a-z][a-z0-9_]*) is (true|false)")
+
+
+def readable(why: str, rules: Mapping[str, Rule]) -> str:
+    """`why` of a ground with rule ids and argument names put into words; unknown words stay as they are."""
+    titles: dict[str, str] = {}
+
+    def hold(found: re.Match[str]) -> str:
+        rule = rules.get(found[0])
+        if rule is None:
+            return found[0]
+        key = f"k{len(titles)}"
+        titles[key] = rule.title
+        return f"{{{key}}}"
+
+    if "{" in why or "}" in why:
+        return why
+    text = _ID.sub(hold, why)
+    text = _FEATURE.sub(lambda m: f"{m[1]} is {'on' if m[2] == 'true' else 'off'}", text)
+    text = _ARGUMENT.sub(lambda m: "--" + m[1].replace("_", "-"), text)
+    text = _SHOWS.sub(lambda m: f"the first failure says it: {titles[m[1]]}", text)
+    text = _SEEN.sub(lambda m: f"{titles[m[1]]} ({_times(m[2]) if m[2] else m[3]})", text)
+    text = _UNSEEN.sub(lambda m: f"not seen: {titles[m[1]]}", text)
+    return _HELD.sub(lambda m: f"“{titles[m[1]]}”", text)
+
+
+def _times(count: str) -> str:
+    return "once" if count == "1" else f"{count} times"
