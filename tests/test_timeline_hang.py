@@ -56,3 +56,17 @@ def test_silence_is_measured_against_the_rhythm_of_the_log() -> None:
     assert silence.gaps(np.append(steady, 400.0)) == [(99.0, 400.0)]
     slow = np.arange(0.0, 3000.0, 30.0)
     assert silence.gaps(np.append(slow, 3100.0)) == []
+
+
+def test_a_rank_that_never_prints_batches_is_not_silent_while_serving(tmp_path: Path) -> None:
+    lines = [args(0, tp_size=2), *startup(5, ["TP0", "TP1"]), *[decode(s, "TP0") for s in range(30, 900, 5)]]
+    _, (launch,) = launches(tmp_path, lines)
+    assert launch.silences == ()
+
+
+def test_a_rank_that_stops_while_its_peers_talk_is_silent(tmp_path: Path) -> None:
+    ranks = ["TP0", "TP1", "TP2"]
+    begin = [f"{at(5, r)} Init torch distributed begin." for r in ranks]
+    later = [f"{at(s, r)} sglang is using nccl==2.21.{s}" for s in range(10, 400, 5) for r in ("TP0", "TP1")]
+    _, (launch,) = launches(tmp_path, [args(0, tp_size=3), *begin, *later])
+    assert {str(rank) for rank, _, _ in launch.silences} == {"TP2"}

@@ -13,36 +13,55 @@ FLOOR_S = 20.0
 """No silence below this: sglang's own shortest alarm (a health check) waits twenty seconds."""
 RHYTHM = 10.0
 """A gap counts when it is this many times the 95th percentile of the gaps."""
+FEW = 4
+"""With fewer steps than this there is no rhythm to compare with."""
+SHARED = 0.6
+"""A rank's silence that lies to this share inside one of the whole launch is that one."""
 MAX_SILENCES = 64
 
 Silence = tuple[Rank | None, float, float]
 
 
 def find_silences(table: EventTable, inside: Rows) -> tuple[Silence, ...]:
-    """Silences of the whole launch (rank None) and of single ranks, in order of their start."""
-    times, ranks = _stamped(table, inside)
+    """Silences of the whole launch (rank None) and of single ranks, in order of their start.
+
+    Most lines are printed by the first rank of a replica only. So a rank's silence counts only where ranks of its
+    own sort (those that print batches, or those that do not) went on talking meanwhile.
+    """
+    times, ranks, batch = _stamped(table, inside)
     if len(times) < 2:
         return ()
-    found = [(None, a, b) for a, b in gaps(times)]
+    found: list[Silence] = [(None, a, b) for a, b in gaps(times)]
+    whole = [(a, b) for _, a, b in found]
+    limit = threshold(np.diff(np.sort(times)))
     last = float(times.max())
-    overall: list[Silence] = list(found)
-    if len(np.unique(ranks)) > 2:
-        for index in np.unique(ranks[ranks >= 0]).tolist():
-            own = np.append(times[ranks == index], last)
-            for a, b in gaps(own):
-                if not any(a >= s[1] - 1.0 and b <= s[2] + 1.0 for s in found):
-                    overall.append((table.ranks[index], a, b))
-    overall.sort(key=lambda s: (s[1], s[2], str(s[0] or "")))
-    return tuple(overall[:MAX_SILENCES])
+    known = np.unique(ranks[ranks >= 0]).tolist()
+    talkers = set(np.unique(ranks[batch & (ranks >= 0)]).tolist())
+    own = {index: np.sort(times[ranks == index]) for index in known}
+    for index in known if len(known) > 1 else []:
+        peers = [own[p] for p in known if p != index and (p in talkers) == (index in talkers)]
+        for a, b in gaps(np.append(own[index], last), limit):
+            if any(min(b, y) - max(a, x) >= SHARED * (b - a) for x, y in whole):
+                continue
+            if _alone(a, b, peers) or (not peers and index in talkers):
+                found.append((table.ranks[index], a, b))
+    found.sort(key=lambda s: (s[1], s[2], str(s[0] or "")))
+    return tuple(found[:MAX_SILENCES])
 
 
-def gaps(times: np.ndarray) -> list[tuple[float, float]]:
-    """Gaps above the threshold in a list of times (seconds), oldest first."""
+def _alone(low: float, high: float, peers: list[np.ndarray]) -> bool:
+    """Whether at least half of the peers spoke strictly inside the gap."""
+    spoke = [p for p in peers if np.searchsorted(p, low, side="right") < np.searchsorted(p, high, side="left")]
+    return bool(peers) and 2 * len(spoke) >= len(peers)
+
+
+def gaps(times: np.ndarray, limit: float | None = None) -> list[tuple[float, float]]:
+    """Gaps above a limit (default: the threshold of their own rhythm) in a list of times (seconds), oldest first."""
     ordered = np.sort(times[~np.isnan(times)])
     if len(ordered) < 2:
         return []
     steps = np.diff(ordered)
-    limit = threshold(steps)
+    limit = threshold(steps) if limit is None else limit
     at = np.flatnonzero(steps > limit)
     return [(float(ordered[i]), float(ordered[i + 1])) for i in at.tolist()]
 
@@ -50,19 +69,21 @@ def gaps(times: np.ndarray) -> list[tuple[float, float]]:
 def threshold(steps: np.ndarray) -> float:
     """The shortest gap (seconds) that counts as silence for this rhythm."""
     moving = steps[steps > 0]
-    if not len(moving):
+    if len(moving) < FEW:
         return FLOOR_S
     return max(FLOOR_S, RHYTHM * float(np.median(moving)))
 
 
-def _stamped(table: EventTable, inside: Rows) -> tuple[np.ndarray, np.ndarray]:
+def _stamped(table: EventTable, inside: Rows) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     stamped = inside[(table.flags[inside] & 1) > 0]
     times, ranks = [table.time[stamped]], [table.rank[stamped]]
+    batch = [np.zeros(len(stamped), dtype=bool)]
     for series in table.series.values():
         mask = series_inside(series, table, inside)
         if mask.any():
             times.append(series.time[mask])
             ranks.append(series.rank[mask])
-    joined, who = np.concatenate(times), np.concatenate(ranks)
+            batch.append(np.ones(int(mask.sum()), dtype=bool))
+    joined, who, hot = np.concatenate(times), np.concatenate(ranks), np.concatenate(batch)
     known = ~np.isnan(joined)
-    return joined[known], who[known]
+    return joined[known], who[known], hot[known]
