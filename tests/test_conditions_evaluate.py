@@ -285,6 +285,8 @@ def test_series() -> None:
     assert evaluate("series cached_tokens = 0", at).value is True
     assert evaluate("series cached_tokens falls", at).value is None
     assert evaluate("series cuda_graph = 0", at).value is None
+    at.table.series["decode"] = series("decode", cuda_graph=[1.0, 1.0, 0.0])
+    assert evaluate("series cuda_graph > 0 and series cuda_graph < 1", at).value is True
 
 
 def test_tried() -> None:

@@ -101,6 +101,7 @@ def test_each_fault_of_a_finding(kb: Path, old: str, new: str, code: str, line: 
         ("widget (?P<n>\\d+) is jammed", "widget (?P<n>\\d+) and 42 more", "R103", 5, 30),
         ("widget (?P<n>\\d+) is jammed", "\\w+ (?P<n>\\d+)", "R108", 5, 7),
         ("widget (?P<n>\\d+) is jammed", "Load weight begin. avail mem=(?P<n>\\d+)", "R107", 5, 7),
+        ("captures:", "  kinds: [decode-batch]\ncaptures:", "R109", 6, 11),
         ("docs: A widget stopped turning.\n", "", "R112", 1, 1),
         ("role: root", "role: rot", "K005", 7, 7),
         ("widget (?P<n>\\d+) is jammed", "widget (?P<n>\\d+) (?!is)", "R101", 5, 26),
@@ -186,3 +187,16 @@ def test_every_code_is_documented_and_every_documented_code_exists() -> None:
     used = {c for p in (ROOT / "forensics").rglob("*.py") for c in re.findall(r'"([KRCFLSDX]\d{3})"', p.read_text())}
     documented = re.findall(r"^### ([A-Z]\d{3}):", (ROOT / "docs" / "lint-codes.md").read_text(), re.MULTILINE)
     assert sorted(used) == sorted(documented)
+
+
+def test_the_facts_that_lint_knows_are_those_of_the_docs() -> None:
+    from forensics.knowledge.names import CLOSED
+
+    text = (ROOT / "docs" / "facts.md").read_text()
+    stated = {(g, n) for g, n in re.findall(r"`([a-z]+)\.(\w+)`", text) if g in CLOSED}
+    assert stated == {(g, n) for g, names in CLOSED.items() for n in names}
+
+
+def test_an_argument_that_no_flag_sets_is_only_a_warning(kb: Path) -> None:
+    finding_file(kb).write_text(FINDING.replace("- widget-jam on every rank", "- args.watermark_context_window > 3"))
+    assert [(p.code, p.severity) for p in lint(kb, finding_file(kb))] == [("C207", "warning")]

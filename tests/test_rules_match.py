@@ -142,6 +142,12 @@ def test_a_pause_ends_a_flood() -> None:
     assert found["a"].total == 6
 
 
+def test_a_flood_that_goes_on_keeps_its_course_in_time() -> None:
+    text = "".join(line(s, 0, "timeout again") + "\n" for s in range(60))
+    found = signals_of(text, simple("a", "timeout again"))
+    assert [m.count for m in found["a"].matches] == [10] * 6
+
+
 def test_ranks_are_not_folded_together() -> None:
     text = "".join(line(0, r, "timeout again") + "\n" for r in (0, 1, 0, 1))
     found = signals_of(text, simple("a", "timeout again"))

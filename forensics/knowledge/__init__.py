@@ -1,1 +1,1 @@
-"""TODO"""
+"""Findings and deployments: reading, checking, searching and growing the knowledge base."""

@@ -12,7 +12,7 @@ from forensics.knowledge.healthy import healthy_hits, must_be_silent
 from forensics.knowledge.library import Library
 from forensics.knowledge.lint_finding import lint_finding
 from forensics.knowledge.names import unknown_fact_hint
-from forensics.rulebook.lint import lint_patterns, lint_sources, pattern_places
+from forensics.rulebook.lint import lint_kinds, lint_patterns, lint_sources, pattern_places
 from forensics.rulebook.located import Reader
 from forensics.rulebook.problem import Problem, apply_edits
 from forensics.rulebook.program import program_of
@@ -53,6 +53,7 @@ def _rule(path: Path, name: str, lib: Library, namespace: str) -> list[Problem]:
         return reader.problems
     lint_patterns(reader, rule)
     lint_sources(reader, rule)
+    lint_kinds(reader)
     _healthy(reader, rule)
     return reader.problems + _taken(name, lib)
 

@@ -74,11 +74,7 @@ def _names(reader: Reader, item: Located, node: Node, lib: Library) -> None:
             line, column = item.at(place[0])
             reader.add("C203", f"the rule `{signal}` captures no `{capture}`", line, column, f"its captures: {have}")
     for fact, place in used.facts:
-        hint = unknown_fact_hint(fact, lib.catalog)
-        if hint is not None:
-            line, column = item.at(place[0])
-            code = "C207" if fact.startswith("args.") else "C204"
-            reader.add(code, f"no release and no log states the fact `{fact}`", line, column, hint)
+        _unknown_fact(reader, item, fact, place, lib)
     for flag, place in used.flags:
         if flag.startswith("--") and lib.catalog.flag(flag) is None:
             line, column = item.at(place[0])
@@ -86,6 +82,18 @@ def _names(reader: Reader, item: Located, node: Node, lib: Library) -> None:
             reader.add(
                 "C207", f"no release knows the flag `{flag}`", line, column, f"did you mean `{near}`?" if near else ""
             )
+
+
+def _unknown_fact(reader: Reader, item: Located, fact: str, place: Place, lib: Library) -> None:
+    hint = unknown_fact_hint(fact, lib.catalog)
+    if hint is None:
+        return
+    line, column = item.at(place[0])
+    argument = fact.startswith("args.")
+    # A dump also holds fields that no flag sets: only what looks like a slip is an error.
+    severity = "warning" if argument and "did you mean" not in hint else "error"
+    message = f"no release and no log states the fact `{fact}`"
+    reader.add("C207" if argument else "C204", message, line, column, hint, severity=severity)
 
 
 def _unknown_signal(reader: Reader, item: Located, signal: str, place: Place, lib: Library) -> None:

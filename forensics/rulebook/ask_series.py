@@ -28,8 +28,15 @@ def level(node: Level, case: Case) -> Outcome:
     if found is None:
         return _missing(node.series)
     values, at = found
-    median = float(np.median(values))
-    return Outcome(compare_values(node.op, median, node.number.value), (at,), f"median {node.series} is {median:.4g}")
+    middle, word = _middle(values)
+    return Outcome(compare_values(node.op, middle, node.number.value), (at,), f"{word} {node.series} is {middle:.4g}")
+
+
+def _middle(values: Values) -> tuple[float, str]:
+    """The median; of switches (0 and 1 only) the share of batches that have it on."""
+    if np.isin(values, (0.0, 1.0)).all() and len(np.unique(values)) == 2:
+        return float(values.mean()), "share of"
+    return float(np.median(values)), "median"
 
 
 def trend(node: Trend, case: Case) -> Outcome:

@@ -39,6 +39,20 @@ def lint_patterns(reader: Reader, rule: Rule) -> None:
             _accidents(reader, at, text)
 
 
+HOT = frozenset({"decode-batch", "prefill-batch"})
+"""Lines that are kept as numbers: no rule sees their text."""
+
+
+def lint_kinds(reader: Reader) -> None:
+    """Note kinds whose lines never reach a rule."""
+    match = reader.root.fields().get("match") if reader.root is not None else None
+    kinds = match.fields().get("kinds") if match is not None else None
+    for at in kinds.items() if kinds is not None else ():
+        if at.value in HOT:
+            hint = "ask for them in a finding: `series throughput falls`, `series accept_len <= 1.05`"
+            reader.fault("R109", f"lines of kind `{at.value}` are kept as series, no rule sees them", at, hint)
+
+
 def pattern_places(reader: Reader) -> Iterator[Located]:
     """The located patterns of `match.any`."""
     match = reader.root.fields().get("match") if reader.root is not None else None

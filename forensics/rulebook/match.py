@@ -31,6 +31,8 @@ SAMPLE = 64
 """Rows of a flood that are read before it counts as one, where digits could make a difference."""
 FLOOD_GAP = 1.0
 """Seconds between two lines of one flood."""
+FLOOD_SLICE = 10.0
+"""Seconds that one match of a flood stands for at most: `count … within …` looks at times."""
 
 Rows = npt.NDArray[np.int64]
 Captures = tuple[tuple[str, Value], ...]
@@ -195,10 +197,18 @@ class _Matcher:
         rows, ranks, blocks, times = rows[order], ranks[order], blocks[order], times[order]
         with np.errstate(invalid="ignore"):
             apart = np.abs(np.diff(times)) > FLOOD_GAP
-        cut = np.flatnonzero((np.diff(ranks) != 0) | (np.diff(blocks) != 0) | apart) + 1
+        other = (np.diff(ranks) != 0) | (np.diff(blocks) != 0) | apart
+        cut = np.flatnonzero(other | (np.diff(_slices(times, other)) != 0)) + 1
         if len(cut) > 4 * MAX_MATCHES:
             cut = np.concatenate([cut[: 2 * MAX_MATCHES], cut[-2 * MAX_MATCHES :]])
         yield from np.split(rows, cut)
+
+
+def _slices(times: npt.NDArray[np.float64], other: npt.NDArray[np.bool_]) -> npt.NDArray[np.float64]:
+    """Number of the slice of its flood that each row falls into, so that a long flood keeps its course in time."""
+    first = np.concatenate([[0], np.flatnonzero(other) + 1])
+    start = np.repeat(times[first], np.diff(np.append(first, len(times))))
+    return np.asarray(np.nan_to_num(np.floor((times - start) / FLOOD_SLICE)), np.float64)
 
 
 def _by_shape(table: EventTable, rows: Rows) -> Iterator[tuple[int, Rows]]:
