@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from forensics.engine.table import EventTable, Shape
+from forensics.engine.table import HEADED, EventTable, Shape
 from forensics.schema.block import Block, Frame, Raised
 from forensics.schema.rank import Rank
 from forensics.timeline import component, roles
@@ -180,7 +180,8 @@ def _from_raised(table: EventTable, index: int, block: Block, raised: Raised) ->
 def _announced_as_noise(table: EventTable, block: Block) -> bool:
     """Whether the logged line at the head of a traceback, or right above it, says that it does not matter."""
     head, above = block.head, max(0, block.head - 1)
-    own = table.source[above] == table.source[head] and table.rank[above] == table.rank[head]
+    bare = table.text(head).startswith("Traceback") and not table.flags[head] & HEADED
+    own = bare and table.source[above] == table.source[head] and table.rank[above] == table.rank[head]
     for row in (head, above) if own else (head,):
         phrase = roles.phrase_of(table.text(row).strip())
         if phrase is not None and phrase.nature == roles.NOISE and phrase.key in _HARMLESS_TRACES:
