@@ -84,7 +84,17 @@ def report(reading: Reading, options: Options, knowledge: Knowledge) -> Report:
 def read(names: Sequence[str], options: Options, knowledge: Knowledge, prefix: str = "L") -> Reading:
     """Inputs to cases. `prefix` names the launches of inputs that are not the ones under analysis (`B1` …)."""
     inputs = open_inputs(names, options)
-    table = scan(inputs.sources, options)
+    return read_table(scan(inputs.sources, options), options, knowledge, prefix, tuple(inputs.problems))
+
+
+def read_table(
+    table: EventTable,
+    options: Options,
+    knowledge: Knowledge,
+    prefix: str = "L",
+    problems: tuple[ProblemInfo, ...] = (),
+) -> Reading:
+    """A scanned table to cases, for callers that opened their inputs themselves (`forensics watch`)."""
     blocks = find_blocks(table)
     rules = knowledge.rules
     earlier: list[Case] = []
@@ -93,7 +103,7 @@ def read(names: Sequence[str], options: Options, knowledge: Knowledge, prefix: s
         signals = match_rules(rules, table, blocks, named)
         full = find_failures(table, blocks, named, signals, rules)
         earlier.append(Case(table, blocks, full, signals, rules, symptom=options.symptom, earlier=tuple(earlier)))
-    return Reading(table, blocks, tuple(earlier), tuple(inputs.problems))
+    return Reading(table, blocks, tuple(earlier), problems)
 
 
 def masker(options: Options, extra: Sequence[str] = ()) -> Callable[[str], str]:

@@ -1,0 +1,1 @@
+"""Following a live server: new lines in, early warnings and the final report out."""

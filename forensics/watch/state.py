@@ -1,0 +1,111 @@
+"""The state line of a live server: stage, ranks, progress and load, from the new lines alone."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+from forensics.output.clean import clean
+from forensics.schema.rank import Rank
+from forensics.schema.report import LaunchInfo
+from forensics.timeline.stages import MARK_KINDS, ORDER, mark_of
+from forensics.watch.intake import Batch, Piece, Seen
+
+_PERCENT = re.compile(r"(\d{1,3})%")
+MAX_RANKS = 4096
+
+
+@dataclass(slots=True)
+class State:
+    """What is known of the running server. `expected` comes from the last judgement."""
+
+    stage: str = ""
+    progress: str = ""
+    ranks: set[Rank] = field(default_factory=set)
+    expected: int = 0
+    load: str = ""
+    lines: int = 0
+    ending: bool = False
+    """A line stated the end: SIGQUIT, an exit code, a refusal of the arguments."""
+
+    def take(self, piece: Piece) -> bool:
+        """Read a piece; gives whether the stage changed."""
+        before = self.stage
+        self.lines += piece.lines
+        for seen in piece.seen:
+            self._line(seen)
+        for batch in piece.batches:
+            self._batch(batch)
+        return self.stage != before
+
+    def _line(self, seen: Seen) -> None:
+        if seen.rank is not None and len(self.ranks) < MAX_RANKS:
+            self.ranks.add(seen.rank)
+        if seen.kind == "server-args":
+            self.reset()
+        self.ending = self.ending or seen.kind in ("sigquit", "exit", "argparse")
+        if not seen.new or seen.kind not in MARK_KINDS:
+            return
+        mark = mark_of(seen.text.strip())
+        if mark is None:
+            return
+        if self.stage in ORDER and ORDER[mark[0]] < ORDER[self.stage]:
+            return
+        self.stage = mark[0]
+        percents = _PERCENT.findall(seen.text)
+        self.progress = f"{percents[-1]}%" if percents and seen.kind == "progress" else ""
+
+    def reset(self) -> None:
+        """A server prints its arguments: it begins."""
+        self.stage, self.progress, self.load, self.ending = "config", "", "", False
+        self.ranks.clear()
+
+    def _batch(self, batch: Batch) -> None:
+        if batch.rank is not None and len(self.ranks) < MAX_RANKS:
+            self.ranks.add(batch.rank)
+        if self.stage not in ORDER or (batch.kind == "decode" and ORDER[self.stage] >= ORDER["warmup"]):
+            self.stage = "serving"
+        parts = []
+        for name, text in _LOAD:
+            value = batch.metrics.get(name)
+            if value is not None:
+                parts.append(text.format(value))
+        if parts:
+            self.load = ", ".join(parts)
+
+    def judged(self, launch: LaunchInfo) -> None:
+        """Take over what a judgement knows better."""
+        self.expected = len(launch.ranks.expected)
+        if launch.reached in ORDER:
+            self.stage = launch.reached
+        if launch.progress and launch.reached != "serving":
+            self.progress = launch.progress.rpartition(" ")[0] and launch.progress.split(" ", 1)[1]
+
+    def line(self, silent: float) -> str:
+        """The state in one line; `silent` is how long nothing came, in seconds."""
+        ranks = f"{len(self.ranks)}/{self.expected}" if self.expected else str(len(self.ranks))
+        parts = [f"{self.stage or 'nothing known yet'}{' ' + self.progress if self.progress else ''}"]
+        if self.ranks or self.expected:
+            parts.append(f"ranks {ranks}")
+        if self.load:
+            parts.append(self.load)
+        parts.append(f"{self.lines:,} lines")
+        if silent >= 10:
+            parts.append(f"silent for {duration(silent)}")
+        return clean(" · ".join(parts))
+
+
+_LOAD = (
+    ("running", "running {:.0f}"),
+    ("queue", "queued {:.0f}"),
+    ("token_usage", "tokens {:.0%}"),
+    ("throughput", "{:.0f} tok/s"),
+)
+
+
+def duration(seconds: float) -> str:
+    """`45s`, `12min`, `3h 05min`."""
+    if seconds < 120:
+        return f"{seconds:.0f}s"
+    minutes = int(seconds // 60)
+    return f"{minutes}min" if minutes < 120 else f"{minutes // 60}h {minutes % 60:02d}min"
