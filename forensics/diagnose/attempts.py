@@ -3,33 +3,45 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from forensics.diagnose.convert import plain, progress_text
+from forensics.diagnose.grounds import AGAINST
 from forensics.diagnose.hypotheses import Diagnosis
 from forensics.diagnose.places import Places
-from forensics.diagnose.tried import Pair, concerns, first_failure, reference
-from forensics.diagnose.variables import Varied, varied
+from forensics.diagnose.tried import GOOD_HAS_IT, concerns, first_failure, reference
+from forensics.diagnose.variables import Trials, Varied
 from forensics.diagnose.verdict import RULED_OUT
 from forensics.rulebook.case import Case
 from forensics.schema.report import AttemptInfo, Change
 from forensics.timeline.attempts import same_failure
 
 MAX_CHANGES = 20
+MAX_COMPARED = 24
 
 
-def attempts(cases: Sequence[Case], found: Mapping[str, Diagnosis], places: Places) -> tuple[AttemptInfo, ...]:
+@dataclass(frozen=True, slots=True)
+class Said:
+    """Reasons by launch and finding."""
+
+    refutes: dict[str, dict[str, str]]
+    supports: dict[str, dict[str, str]]
+
+
+def attempts(
+    cases: Sequence[Case], found: Mapping[str, Diagnosis], places: Places, trials: Trials
+) -> tuple[AttemptInfo, ...]:
     """One row a launch, in the order of the input; nothing for a single launch."""
     if len(cases) < 2:
         return ()
-    return tuple(_row(n, case, cases, found, places) for n, case in enumerate(cases))
+    said = _said(found)
+    return tuple(_row(n, case, cases, said, places, trials) for n, case in enumerate(cases))
 
 
-def _row(
-    position: int, case: Case, cases: Sequence[Case], found: Mapping[str, Diagnosis], places: Places
-) -> AttemptInfo:
+def _row(position: int, case: Case, cases: Sequence[Case], said: Said, places: Places, trials: Trials) -> AttemptInfo:
     launch = case.launch
-    against = reference(cases[:position], case) if position else None
-    changed = varied(against.launch, launch) if against else ()
+    against = reference(_distinct(cases[:position], trials), case, trials) if position else None
+    changed = trials.varied(against.launch, launch) if against else ()
     same = next((c for c in cases[:position] if same_failure(c.launch, launch)), None)
     failure = first_failure(case)
     row = failure.row if failure else launch.ended_row
@@ -43,10 +55,19 @@ def _row(
         ended=launch.ended,
         outcome=places.safe(outcome(case)),
         same_failure_as=same.launch.id if same else None,
-        refutes=_refutes(case, cases, found),
-        supports=_supports(case, found),
+        refutes=dict(sorted(said.refutes.get(launch.id, {}).items())),
+        supports=dict(sorted(said.supports.get(launch.id, {}).items())),
         where=places.row(row) if row is not None else None,
     )
+
+
+def _distinct(cases: Sequence[Case], trials: Trials) -> list[Case]:
+    """The first launch with each setting; the first and the latest of them where there are many."""
+    first: dict[int, Case] = {}
+    for case in cases:
+        first.setdefault(trials.settings(case.launch), case)
+    kept = list(first.values())
+    return kept if len(kept) <= MAX_COMPARED else [kept[0], *kept[1 - MAX_COMPARED :]]
 
 
 def outcome(case: Case) -> str:
@@ -63,46 +84,25 @@ def outcome(case: Case) -> str:
     return f"{launch.ended} at {progress or launch.reached}"
 
 
-def _refutes(case: Case, cases: Sequence[Case], found: Mapping[str, Diagnosis]) -> dict[str, str]:
-    """Findings that this launch speaks against, with the reason."""
-    refuted: dict[str, str] = {}
-    for other in cases:
-        for judged in found[other.launch.id].judged:
-            for ground in judged.grounds:
-                if ground.side == "against" and ground.condition.startswith("tried") and _names(ground.why, case):
-                    refuted.setdefault(judged.candidate.finding.id, ground.why)
-        for pair in found[other.launch.id].pairs:
-            if pair.good.launch.id == case.launch.id:
-                refuted.update(_cleared(pair, found[other.launch.id], refuted))
-    return dict(sorted(refuted.items()))
-
-
-def _cleared(pair: Pair, diagnosis: Diagnosis, known: Mapping[str, str]) -> dict[str, str]:
-    return {
-        j.candidate.finding.id: g.why
-        for j in diagnosis.judged
-        for g in j.grounds
-        if g.condition == "the good launch has it too" and j.candidate.finding.id not in known
-        and pair.good.launch.id in g.why
-    }  # fmt: skip
-
-
-def _supports(case: Case, found: Mapping[str, Diagnosis]) -> dict[str, str]:
-    """Findings that this launch speaks for: it is the good half of a pair, or fails alike with their settings kept."""
-    supported: dict[str, str] = {}
+def _said(found: Mapping[str, Diagnosis]) -> Said:
+    """What the diagnoses of all launches say about each launch as an experiment."""
+    said = Said({}, {})
     for diagnosis in found.values():
-        for pair in diagnosis.pairs:
-            if pair.good.launch.id != case.launch.id:
+        good = {p.good.launch.id: p for p in diagnosis.pairs}
+        for judged in diagnosis.judged:
+            name = judged.candidate.finding.id
+            for ground in judged.grounds:
+                launch = ground.why.split(" ", 1)[0]
+                cleared = ground.condition == GOOD_HAS_IT and launch in good
+                if ground.side == AGAINST and (ground.condition.startswith("tried") or cleared):
+                    said.refutes.setdefault(launch, {}).setdefault(name, ground.why)
+            shown = judged.evidence.comparison
+            if judged.verdict == RULED_OUT or shown is None:
                 continue
-            for judged in diagnosis.judged:
-                shown, finding = judged.evidence.comparison, judged.candidate.finding
-                if judged.verdict != RULED_OUT and shown is not None and concerns(finding, pair.variable):
-                    supported[finding.id] = shown.why
-    return dict(sorted(supported.items()))
-
-
-def _names(why: str, case: Case) -> bool:
-    return why.startswith(f"{case.launch.id} ")
+            for launch, pair in good.items():
+                if concerns(judged.candidate.finding, pair.variable):
+                    said.supports.setdefault(launch, {})[name] = shown.why
+    return said
 
 
 def _change(variable: Varied, places: Places) -> Change:

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from forensics.diagnose.grounds import Ledger, all_of, ledger, signals_in
+from forensics.diagnose.variables import Trials
 from forensics.rulebook.case import Case
 from forensics.schema.finding import Finding
 from forensics.schema.launch import Failure
@@ -67,10 +68,11 @@ def _only(condition: str, signals: Iterable[str]) -> bool:
 
 
 class Weighed:
-    """Candidates by finding and launch, each computed once in one analysis."""
+    """What one analysis computes once: candidates by finding and launch, and variations between launches."""
 
     def __init__(self) -> None:
         self._found: dict[tuple[str, str], Candidate] = {}
+        self.trials = Trials()
 
     def of(self, finding: Finding, case: Case) -> Candidate:
         """The finding on the launch."""

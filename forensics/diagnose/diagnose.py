@@ -9,7 +9,7 @@ from forensics.diagnose.attempts import attempts
 from forensics.diagnose.batches import batch_series
 from forensics.diagnose.candidates import Weighed
 from forensics.diagnose.convert import launch_info
-from forensics.diagnose.hypotheses import Diagnosis, diagnose_launch
+from forensics.diagnose.hypotheses import UNASKED, Diagnosis, diagnose_launch
 from forensics.diagnose.lanes import timeline
 from forensics.diagnose.past import Past
 from forensics.diagnose.places import Places
@@ -20,6 +20,10 @@ from forensics.knowledge.store import Knowledge
 from forensics.rulebook.case import Case
 from forensics.schema.options import Options
 from forensics.schema.report import AttemptInfo, LaunchInfo
+
+
+MAX_DIAGNOSED = 100
+"""Launches whose causes are looked for: the latest ones, and the one in focus."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +50,7 @@ def diagnose(
     focus = choose_focus(cases, options)
     found = {c.launch.id: diagnose_launch(c, everyone, knowledge, weighed, past) for c in cases}
     infos = tuple(_info(c, found[c.launch.id], knowledge, weighed, places, c.launch.id == focus) for c in cases)
-    return Diagnosed(infos, attempts(cases, found, places), focus)
+    return Diagnosed(infos, attempts(cases, found, places, weighed.trials), focus)
 
 
 def choose_focus(cases: Sequence[Case], options: Options) -> str | None:
@@ -60,6 +64,13 @@ def choose_focus(cases: Sequence[Case], options: Options) -> str | None:
     if not failed:
         failed = [c for c in cases if c.launch.ended == "hung"]
     return (failed or list(cases))[-1].launch.id
+
+
+def _brief(case: Case, places: Places) -> LaunchInfo:
+    """A launch far back in a long series: what happened, without its causes."""
+    info = launch_info(case.launch, places)
+    note = f"causes are looked for in the last {MAX_DIAGNOSED} launches; ask for this one with --launch"
+    return info.model_copy(update={"notes": [*info.notes, note]})
 
 
 def _info(

@@ -37,9 +37,9 @@ def evidence(found: Candidate, around: Around) -> Evidence:
     if shown is not None:
         return Evidence(comparison=shown)
     excluded = exclusion.by_condition(found)
-    soft = exclusion.excluded(found, case) or refuted_by(finding, case, around.everyone, around.weighed)
+    soft = exclusion.excluded(found, case) or refuted_by(finding, case, around.alike, around.weighed)
     soft = soft or past.failed(finding, case, around.past)
-    extra = list(weakened_by(finding, case, around.everyone))
+    extra = list(weakened_by(finding, case, around.alike, around.weighed.trials))
     if excluded is None and soft is not None:
         if found.must is True and found.count("decisive"):
             extra.append(replace(soft, strength="against"))
@@ -57,7 +57,7 @@ def excluded_aside(found: Candidate, around: Around) -> Ground | None:
     """Why a finding that is no hypothesis here is worth ruling out aloud, or None."""
     ground = exclusion.excluded(found, around.case)
     if ground is None and any(is_hypothesis(around.weighed.of(found.finding, c)) for c in around.alike):
-        ground = refuted_by(found.finding, around.case, around.everyone, around.weighed)
+        ground = refuted_by(found.finding, around.case, around.alike, around.weighed)
     return ground
 
 

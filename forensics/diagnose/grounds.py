@@ -66,16 +66,19 @@ class Ledger:
 
 
 def ledger(finding: Finding, case: Case) -> Ledger:
-    """Evaluate every condition of a finding on one launch. Nothing is decided here."""
-    by_strength: dict[str, list[Ground]] = {}
-    for condition in finding.applies:
-        by_strength.setdefault("applies", []).append(ask(condition, "applies", case))
-    for condition in finding.grounds:
-        by_strength.setdefault(condition.strength, []).append(ask(condition, condition.strength, case))
-    get = {name: tuple(grounds) for name, grounds in by_strength.items()}
+    """Evaluate the conditions of a finding on one launch. Nothing is decided here; where something that it requires is
+    false, its other grounds are not asked (`explain` asks all)."""
+    applies = tuple(ask(c, "applies", case) for c in finding.applies)
+    must = tuple(ask(c, "must", case) for c in finding.grounds if c.strength == "must")
+    asked: dict[str, list[Ground]] = {}
+    if all_of(must) is not False and all_of(applies) is not False:
+        for condition in finding.grounds:
+            if condition.strength != "must":
+                asked.setdefault(condition.strength, []).append(ask(condition, condition.strength, case))
+    get = {name: tuple(grounds) for name, grounds in asked.items()}
     return Ledger(
-        applies=get.get("applies", ()),
-        must=get.get("must", ()),
+        applies=applies,
+        must=must,
         decisive=get.get("decisive", ()),
         strong=get.get("strong", ()),
         weak=get.get("weak", ()),

@@ -48,6 +48,10 @@ class Diagnosis:
     steps: list[NextStep]
 
 
+UNASKED = Diagnosis(False, (), None, (), None, None, (), (), False, [])
+"""The diagnosis of a launch with nothing to explain."""
+
+
 def diagnose_launch(
     case: Case, everyone: Sequence[Case], knowledge: Knowledge, weighed: Weighed, past: Past | None = None
 ) -> Diagnosis:
@@ -55,10 +59,11 @@ def diagnose_launch(
     failure = case.launch.failure(case.launch.first_failure)
     asked = failure is not None or stated_symptom(case) is not None
     if not asked:
-        return Diagnosis(False, (), None, (), None, None, (), (), False, [])
-    alike = failing_alike(case, everyone)
+        return UNASKED
+    alike = failing_alike(case, everyone, weighed.trials)
     comparison = compare(case, alike, knowledge.deployments)
-    around = Around(case, tuple(everyone), alike, pairs(case, everyone), comparison, weighed, past or Past())
+    known = pairs(case, alike, everyone, weighed.trials)
+    around = Around(case, tuple(everyone), alike, known, comparison, weighed, past or Past())
     findings = [f for f in knowledge.findings if f.status != "refuted"]
     live, dead = _judged(findings, around)
     explained = any(j.candidate.role in (DIRECT, ASSUMED, SYMPTOM) or j.verdict == LIKELY for j in live)

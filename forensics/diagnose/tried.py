@@ -14,8 +14,9 @@ from dataclasses import dataclass
 from forensics.diagnose.candidates import Candidate, Weighed
 from forensics.diagnose.convert import stage_index
 from forensics.diagnose.grounds import AGAINST, FOR, Ground
-from forensics.diagnose.variables import Varied, spellings, varied
+from forensics.diagnose.variables import Trials, Varied, spellings
 from forensics.rulebook.case import Case
+from forensics.rulebook.evaluate import evaluate
 from forensics.schema.facts import Value
 from forensics.schema.finding import Finding, FixStep
 from forensics.schema.launch import Failure, Launch
@@ -23,6 +24,9 @@ from forensics.schema.span import Span
 from forensics.timeline.attempts import same_failure
 from forensics.timeline.catalog import catalog
 
+MAX_ALIKE = 16
+"""Launches with different settings that are held against each other; the latest ones."""
+GOOD_HAS_IT = "the good launch has it too"
 TRUE_WORDS = {"1", "true", "yes", "on", ""}
 
 
@@ -40,9 +44,16 @@ def first_failure(case: Case) -> Failure | None:
     return case.launch.failure(case.launch.first_failure)
 
 
-def failing_alike(case: Case, others: Sequence[Case]) -> tuple[Case, ...]:
-    """The other launches that failed as this one did."""
-    return tuple(o for o in others if o.launch.id != case.launch.id and same_failure(case.launch, o.launch))
+def failing_alike(case: Case, others: Sequence[Case], trials: Trials) -> tuple[Case, ...]:
+    """The other launches that failed as this one did: the first with each setting, at most `MAX_ALIKE` of them."""
+    seen = {trials.settings(case.launch)}
+    found: list[Case] = []
+    for other in others:
+        settings = trials.settings(other.launch)
+        if settings not in seen and same_failure(case.launch, other.launch):
+            seen.add(settings)
+            found.append(other)
+    return tuple(found[-MAX_ALIKE:])
 
 
 def is_good(case: Case, than: Case) -> bool:
@@ -66,17 +77,20 @@ def _served(case: Case) -> bool:
     return prefill is not None and int(((prefill.row >= low) & (prefill.row <= high)).sum()) > 2
 
 
-def pairs(case: Case, everyone: Sequence[Case]) -> tuple[Pair, ...]:
-    """Single-variable comparisons that concern this launch's failure."""
-    bad = (case, *failing_alike(case, everyone))
+def pairs(case: Case, alike: Sequence[Case], everyone: Sequence[Case], trials: Trials) -> tuple[Pair, ...]:
+    """Single-variable comparisons that concern this launch's failure. `alike`: launches that failed as it did."""
     found = []
-    for one in bad:
+    for one in (case, *alike):
+        seen: set[int] = set()
         for good in everyone:
-            if is_good(good, one):
-                changed = varied(one.launch, good.launch)
-                if len(changed) == 1:
-                    found.append(Pair(one, good, changed[0]))
-    return tuple(found)
+            settings = trials.settings(good.launch)
+            if settings in seen or not is_good(good, one):
+                continue
+            seen.add(settings)
+            changed = trials.varied(one.launch, good.launch)
+            if len(changed) == 1:
+                found.append(Pair(one, good, changed[0]))
+    return tuple(found[:MAX_ALIKE])
 
 
 def comparison_ground(found: Candidate, known: Sequence[Pair]) -> Ground | None:
@@ -101,18 +115,17 @@ def still_there(found: Candidate, known: Sequence[Pair], weighed: Weighed) -> Gr
         if concerns(found.finding, pair.variable) or not _constant(found.finding, pair, weighed):
             continue
         why = f"{pair.good.launch.id} works and has all that this needs; only {pair.variable.text()} differs"
-        return Ground(AGAINST, "against", "the good launch has it too", True, why, where=_places(pair), observed=True)
+        return Ground(AGAINST, "against", GOOD_HAS_IT, True, why, where=_places(pair), observed=True)
     return None
 
 
-def refuted_by(finding: Finding, case: Case, everyone: Sequence[Case], weighed: Weighed) -> Ground | None:
+def refuted_by(finding: Finding, case: Case, alike: Sequence[Case], weighed: Weighed) -> Ground | None:
     """The attempt that rules a finding out for this launch's failure, or None."""
-    alike = failing_alike(case, everyone)
     group = (case, *alike)
     having = [c for c in group if weighed.of(finding, c).possible]
     lacking = [c for c in group if having and not weighed.of(finding, c).possible]
     for other in lacking:
-        variable = _setting_changed(finding, having, other)
+        variable = _setting_changed(finding, having, other, weighed.trials)
         if variable is not None:
             why = f"{other.launch.id} failed in the same way with {variable.text()}, so what it needs was not there"
             return Ground(
@@ -129,13 +142,14 @@ def refuted_by(finding: Finding, case: Case, everyone: Sequence[Case], weighed: 
     return None
 
 
-def weakened_by(finding: Finding, case: Case, everyone: Sequence[Case]) -> tuple[Ground, ...]:
+def weakened_by(finding: Finding, case: Case, alike: Sequence[Case], trials: Trials) -> tuple[Ground, ...]:
     """Grounds against from attempts that changed what a finding concerns, without effect. Each attempt is held
     against the earlier launch of the same failure that differs least from it."""
     grounds = []
-    group = sorted((case, *failing_alike(case, everyone)), key=_order)
+    group = sorted((case, *alike), key=_order)
     for position, other in enumerate(group[1:], 1):
-        changed = [v for v in varied(reference(group[:position], other).launch, other.launch) if concerns(finding, v)]
+        before = reference(group[:position], other, trials)
+        changed = [v for v in trials.varied(before.launch, other.launch) if concerns(finding, v)]
         if changed:
             why = f"{other.launch.id} varied {changed[0].text()} and failed in the same way"
             text = f"tried {changed[0].fact}"
@@ -143,9 +157,9 @@ def weakened_by(finding: Finding, case: Case, everyone: Sequence[Case]) -> tuple
     return tuple(grounds)
 
 
-def reference(earlier: Sequence[Case], case: Case) -> Case:
+def reference(earlier: Sequence[Case], case: Case, trials: Trials) -> Case:
     """The earlier launch with the fewest differences, the first of them among equals."""
-    counted = [(len(varied(c.launch, case.launch)), n) for n, c in enumerate(earlier)]
+    counted = [(len(trials.varied(c.launch, case.launch)), n) for n, c in enumerate(earlier)]
     return earlier[min(counted)[1]]
 
 
@@ -213,10 +227,10 @@ def _features(variable: Varied) -> tuple[str, ...]:
             }.get(variable.name, ())  # fmt: skip
 
 
-def _setting_changed(finding: Finding, having: Sequence[Case], other: Case) -> Varied | None:
+def _setting_changed(finding: Finding, having: Sequence[Case], other: Case, trials: Trials) -> Varied | None:
     """The variable of the finding that differs between a launch that could have it and one that could not."""
     for before in having:
-        changed = [v for v in varied(before.launch, other.launch) if concerns(finding, v)]
+        changed = [v for v in trials.varied(before.launch, other.launch) if concerns(finding, v)]
         if changed:
             return changed[0]
     return None
@@ -238,11 +252,10 @@ def _gone(finding: Finding, pair: Pair) -> bool:
 
 def _constant(finding: Finding, pair: Pair, weighed: Weighed) -> bool:
     """Whether everything that the finding needs, but for the failure itself, is in the good launch too."""
-    good = weighed.of(finding, pair.good)
-    bad = weighed.of(finding, pair.bad)
-    needs = [(g, b) for g, b in zip(good.ledger.all(), bad.ledger.all(), strict=True) if b.value is True]
-    lost = [b for g, b in needs if g.value is not True and b.strength in ("must", "decisive", "strong")]
-    return all(b.observed for b in lost) and bool(needs) and len(lost) <= 1
+    held = [g for g in weighed.of(finding, pair.bad).ledger.all() if g.value is True]
+    needs = [g for g in held if g.strength in ("must", "decisive", "strong")]
+    lost = [g for g in needs if evaluate(g.condition, pair.good).value is not True]
+    return bool(held) and len(lost) <= 1 and all(g.observed for g in lost)
 
 
 def _places(pair: Pair) -> tuple[Span, ...]:

@@ -6,7 +6,7 @@ a person chose. Where both launches print their command, the command decides; el
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from forensics.diagnose.controls import equal
@@ -91,9 +91,50 @@ def _counts(change: Changed, before: Launch, after: Launch) -> Varied | None:
     neutral = NEUTRAL if change.kind == "flag" else NEUTRAL_ENV
     if change.name in neutral or _same(change.name, change.before, change.after):
         return None
-    fact = f"{'args' if change.kind == 'flag' else 'env'}.{change.name}"
-    place = after.facts.get(fact) or before.facts.get(fact)
-    return Varied(change.kind, change.name, change.before, change.after, place.where if place else None)
+    return _placed(Varied(change.kind, change.name, change.before, change.after), before, after)
+
+
+class Trials:
+    """Variations between launches, each computed once: launches with equal settings (a crash loop) count as one."""
+
+    def __init__(self) -> None:
+        self._settings: dict[int, int] = {}
+        self._known: dict[frozenset[tuple[str, str]], int] = {}
+        self._varied: dict[tuple[int, int], tuple[Varied, ...]] = {}
+        self._kept: list[Launch] = []
+
+    def settings(self, launch: Launch) -> int:
+        """A number that is equal for launches whose settings are."""
+        found = self._settings.get(id(launch))
+        if found is None:
+            found = self._known.setdefault(_settings(launch), len(self._known))
+            self._settings[id(launch)] = found
+            self._kept.append(launch)
+        return found
+
+    def varied(self, before: Launch, after: Launch) -> tuple[Varied, ...]:
+        """`varied`, with places in the later launch."""
+        key = self.settings(before), self.settings(after)
+        if key[0] == key[1]:
+            return ()
+        if key not in self._varied:
+            self._varied[key] = varied(before, after)
+        return tuple(_placed(v, before, after) for v in self._varied[key])
+
+
+def _settings(launch: Launch) -> frozenset[tuple[str, str]]:
+    return frozenset(
+        (name, str(fact.value))
+        for name, fact in launch.facts.items()
+        if name.startswith(("args.", "env."))
+        and not fact.how.startswith("inferred")
+        and name.partition(".")[2] not in (NEUTRAL if name.startswith("args.") else NEUTRAL_ENV)
+    )
+
+
+def _placed(variable: Varied, before: Launch, after: Launch) -> Varied:
+    place = after.facts.get(variable.fact) or before.facts.get(variable.fact)
+    return replace(variable, where=place.where if place else None)
 
 
 @lru_cache(maxsize=1024)
