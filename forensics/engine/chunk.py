@@ -26,12 +26,8 @@ from forensics.engine.records import (
     PARTS,
     SHAPE,
     SLOT_END,
-    SLOT_FRACTION,
-    SLOT_NEGATIVE,
     SLOT_START,
-    SLOT_WIDTH,
     SLOTS,
-    SLOW,
     START,
     STOP,
     WRAPPER,
@@ -302,16 +298,8 @@ def _column(
     if not numbers.shape[2] or not len(slots):
         return np.full(len(slots), np.nan)
     entry = numbers[column]
-    width = np.where(slots >= 0, entry[SLOT_WIDTH][slots], 0)
-    values = np.where(slots >= 0, constants[column][slots], np.nan)
-    fast = np.flatnonzero(width > 0)
-    if len(fast):
-        mine = slots[fast]
-        end = at[fast] + entry[SLOT_END][mine]
-        number = kernel.numbers(words, end, width[fast], entry[SLOT_FRACTION][mine])
-        negative = entry[SLOT_NEGATIVE][mine]
-        values[fast] = np.where(negative != 0, -number, number) if negative.any() else number
-    for i in np.flatnonzero(width == SLOW):
+    values, slow = kernel.column(words, entry, constants[column], slots, at)
+    for i in slow.tolist():
         start = int(at[i]) + PAD
         try:
             values[i] = float(padded[start + int(entry[SLOT_START][slots[i]]) : start + int(entry[SLOT_END][slots[i]])])

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from forensics.engine.lines import Lines
+from forensics.engine.lines import POWERS, Lines
 from forensics.engine.mask import DIGITS_TO_ZERO
 from forensics.engine.numbers import PAD, Words8
 from forensics.engine.records import LONG_LINE, MaskTable
@@ -95,16 +95,36 @@ def _find(hashes: Any, count: int, keys: Any, values: Any, ids: Any, unknown: An
     return missing
 
 
-def _numbers(data: Any, pad: int, end: Any, width: Any, fraction: Any, powers: Any, out: Any) -> None:
-    for i in range(len(end)):
-        stop = end[i] + pad
-        whole = 0.0
-        for k in range(stop - width[i], stop):
-            whole = whole * 10.0 + (data[k] - 48)
-        parts = 0.0
-        for k in range(stop + 1, stop + 1 + fraction[i]):
-            parts = parts * 10.0 + (data[k] - 48)
-        out[i] = whole + parts / powers[fraction[i]]
+def _column(
+    data: Any, pad: int, entry: Any, constants: Any, slots: Any, at: Any, powers: Any, out: Any, slow: Any
+) -> int:
+    """Values of one column; gives how many have to be read one by one, their indices in `slow`."""
+    hard = 0
+    for i in range(len(slots)):
+        slot = slots[i]
+        if slot < 0:
+            out[i] = np.nan
+            continue
+        width = entry[2, slot]
+        if width <= 0:
+            out[i] = constants[slot]
+            if width < 0:
+                slow[hard] = i
+                hard += 1
+            continue
+        stop = at[i] + entry[1, slot] + pad
+        whole = 0
+        for k in range(stop - width, stop):
+            whole = whole * 10 + (data[k] - 48)
+        value = float(whole)
+        fraction = entry[3, slot]
+        if fraction:
+            part = 0
+            for k in range(stop + 1, stop + 1 + fraction):
+                part = part * 10 + (data[k] - 48)
+            value += part / powers[fraction]
+        out[i] = -value if entry[4, slot] else value
+    return hard
 
 
 _compiled: dict[str, Any] = {}
@@ -118,7 +138,7 @@ def _kernels() -> dict[str, Any]:
             raise UsageError(
                 "the compiled engine needs numba", hint="pip install 'sglang-forensics[fast]', or --engine numpy"
             ) from None
-        for function in (_split, _find, _numbers):
+        for function in (_split, _find, _column):
             _compiled[function.__name__] = numba.njit(cache=True, nogil=True)(function)
     return _compiled
 
@@ -131,7 +151,8 @@ class CompiledLines:
         self._padded = padded
         size = len(padded) - 2 * PAD
         words = np.ndarray((len(padded) - 7,), "<u8", buffer=padded, strides=(1,))
-        room = padded.count(b"\n", PAD, PAD + size) + 1
+        # Room for a chunk of empty lines; pages that no line needs are never touched.
+        room = size + 1
         self.at, self.length, self.hashes = (
             np.empty(room, np.int64),
             np.empty(room, np.int64),
@@ -194,11 +215,8 @@ class CompiledKernel:
             self._keys[slot], self._values[slot] = key, value
             self._used += 1
 
-    def numbers(self, words: Words8, end: Array, width: Array, fraction: Array) -> Array:
-        out = np.empty(len(end))
+    def column(self, words: Words8, entry: Array, constants: Array, slots: Array, at: Array) -> tuple[Array, Array]:
+        out, slow = np.empty(len(slots)), np.empty(len(slots), np.int64)
         data = np.frombuffer(words.padded, np.uint8)
-        _kernels()["_numbers"](data, PAD, end, width, fraction, _POWERS, out)
-        return out
-
-
-_POWERS = 10.0 ** np.arange(20)
+        hard = int(_kernels()["_column"](data, PAD, entry, constants, slots, at, POWERS, out, slow))
+        return out, slow[:hard]

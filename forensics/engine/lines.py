@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from forensics.engine.mask import DIGITS_TO_ZERO
 from forensics.engine.numbers import PAD, Words8
-from forensics.engine.records import LENGTH, MaskTable
+from forensics.engine.records import LENGTH, SLOT_END, SLOT_FRACTION, SLOT_NEGATIVE, SLOT_WIDTH, SLOW, MaskTable
 
 Array = npt.NDArray[Any]
 
@@ -39,9 +39,10 @@ class Kernel(Protocol):
         """The lines of a chunk that stands between PADDING."""
         ...
 
-    def numbers(self, words: Words8, end: Array, width: Array, fraction: Array) -> Array:
-        """Values (float64) of the numbers whose whole part of `width` digits ends before `end`, with `fraction`
-        digits after the point. `end` counts from the start of the chunk's text."""
+    def column(self, words: Words8, entry: Array, constants: Array, slots: Array, at: Array) -> tuple[Array, Array]:
+        """One column of hot lines that start at `at`: values (float64, nan where a line has none) and the indices of
+        those that have to be read one by one. `entry` (field, plan) and `constants` (plan) are the places of this
+        column's number, `slots` the plan of each line (-1: none)."""
         ...
 
 
@@ -72,11 +73,20 @@ class NumpyKernel:
     def lines(self, padded: bytes) -> Lines:
         return NumpyLines(self._table, padded)
 
-    def numbers(self, words: Words8, end: Array, width: Array, fraction: Array) -> Array:
-        values = words.digits(end, width).astype(np.float64)
-        if fraction.any():
-            values += words.digits(end + 1 + fraction, fraction).astype(np.float64) / POWERS[fraction]
-        return values
+    def column(self, words: Words8, entry: Array, constants: Array, slots: Array, at: Array) -> tuple[Array, Array]:
+        width = np.where(slots >= 0, entry[SLOT_WIDTH][slots], 0)
+        values = np.where(slots >= 0, constants[slots], np.nan)
+        fast = np.flatnonzero(width > 0)
+        if len(fast):
+            mine = slots[fast]
+            end = at[fast] + entry[SLOT_END][mine]
+            number = words.digits(end, width[fast]).astype(np.float64)
+            fraction = entry[SLOT_FRACTION][mine]
+            if fraction.any():
+                number += words.digits(end + 1 + fraction, fraction).astype(np.float64) / POWERS[fraction]
+            negative = entry[SLOT_NEGATIVE][mine]
+            values[fast] = np.where(negative != 0, -number, number) if negative.any() else number
+        return values, np.flatnonzero(width == SLOW)
 
 
 POWERS = 10.0 ** np.arange(20)
