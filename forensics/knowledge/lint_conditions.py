@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import PurePath
+
 from forensics.grammar.condition_text import format_condition
 from forensics.grammar.condition_tree import Absent, Before, Count, Node, Place, Seen, Tried, names, walk
 from forensics.grammar.conditions import parse_condition
@@ -98,7 +100,9 @@ def _unknown_fact(reader: Reader, item: Located, fact: str, place: Place, lib: L
 
 def _unknown_signal(reader: Reader, item: Located, signal: str, place: Place, lib: Library) -> None:
     near = nearest(signal, lib.rules)
-    hint = f"did you mean `{near}`?" if near else "write the rule first: rules/<family>/" + signal + ".yaml"
+    if any(e.span is not None and PurePath(e.span.path).stem == signal for e in lib.knowledge.problems):
+        near = ""
+    hint = f"did you mean `{near}`?" if near else f"write the rule, or mend it: rules/<family>/{signal}.yaml"
     text = str(item.value)
     offset = text.find(signal, place[0])
     line, column = item.at(max(offset, 0))

@@ -110,11 +110,13 @@ def unknown_fact_hint(name: str, catalog: Catalog) -> str | None:
             return None
         near = nearest(rest, fields(catalog), 88.0)
         return f"did you mean `args.{near}`?" if near else "`args.` holds the fields of server_args by their own names"
-    if rest in CLOSED[group]:
+    known = CLOSED.get(group)
+    if known is None:
+        return "facts begin with " + ", ".join(f"{g}." for g in sorted({*CLOSED, "args", "env"}))
+    if rest in known:
         return None
-    near = nearest(rest, CLOSED[group], 60.0)
-    known = ", ".join(f"{group}.{n}" for n in sorted(CLOSED[group]))
-    return f"did you mean `{group}.{near}`?" if near else f"known: {known}"
+    near = nearest(rest, known, 60.0)
+    return f"did you mean `{group}.{near}`?" if near else "known: " + ", ".join(f"{group}.{n}" for n in sorted(known))
 
 
 def fields(catalog: Catalog) -> frozenset[str]:
