@@ -8,6 +8,7 @@ import shlex
 import subprocess
 import sys
 import threading
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -128,7 +129,8 @@ class Host:
             pass
         finally:
             if self.process.stdin:
-                self.process.stdin.close()
+                with suppress(OSError):  # what was still to be sent has no reader any more
+                    self.process.stdin.close()
             try:
                 self.process.wait(30)
             except subprocess.TimeoutExpired:

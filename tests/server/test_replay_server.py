@@ -165,3 +165,17 @@ def wait_for(condition, process: subprocess.Popen, seconds: float = 240) -> None
         assert process.poll() is None, "replay ended early"
         assert time.monotonic() < until, "it never happened"
         time.sleep(0.2)
+
+
+def test_a_remote_host_over_ssh_is_the_same_replay(tmp_path, launch, crashed):
+    from sshd import Sshd
+
+    log = tmp_path / "server.log"
+    log.write_text(crashed["log"])
+    keys = tmp_path / "keys"
+    keys.mkdir()
+    with Sshd(keys) as sshd:
+        where = ("--host", sshd.address, "--ssh-config", str(sshd.config))
+        done = replay(tmp_path, str(log), "--launch", launch("--dtype float16"), "--fix", "set --dtype=bfloat16", "--yes", *where)
+    assert verdict(done) == "passes", done.stdout + done.stderr
+    assert servers() == []
