@@ -1,0 +1,149 @@
+"""Batch metrics of a launch as static SVG figures, drawn by matplotlib and coloured by the page's style sheet."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from forensics.output.lanes import elapsed
+from forensics.output.svg import Palette, restyle
+from forensics.schema.report import LaunchInfo, SeriesInfo, TimelineInfo
+
+PANELS = (
+    ("throughput", ("decode",), "Generation throughput", "tokens/s"),
+    ("token_usage", ("decode", "prefill"), "KV cache in use", "share of the pool"),
+    ("running", ("decode",), "Running requests", ""),
+    ("queue", ("decode", "prefill"), "Queued requests", ""),
+    ("accept_len", ("decode",), "Accepted draft length", "tokens"),
+    ("new_tokens", ("prefill",), "Prefill batch size", "new tokens"),
+)
+COLOURED = 8
+"""Ranks that get a colour of their own; with more, only those that the failure names do."""
+_SIZE = (4.6, 2.2)
+_INK, _GRID, _FAIL, _GAP, _REST = "#000101", "#000102", "#000103", "#000104", "#000105"
+_RANKS = tuple(f"#0002{n:02x}" for n in range(COLOURED))
+PALETTE: Palette = {
+    _INK: "ink", _GRID: "grid", _FAIL: "fail", _GAP: "gap", _REST: "rest",
+    **{colour: f"rank{n}" for n, colour in enumerate(_RANKS)},
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """One figure: `svg` is inline markup made here, `words` say what it shows to those who cannot see it."""
+
+    title: str
+    unit: str
+    svg: str
+    words: str
+
+
+@dataclass(frozen=True, slots=True)
+class Charts:
+    """`legend` pairs a rank with the class of its colour; `rest` counts the ranks that are drawn grey."""
+
+    charts: tuple[Chart, ...]
+    legend: tuple[tuple[str, str], ...]
+    rest: int
+
+
+def draw_charts(launch: LaunchInfo) -> Charts:
+    """Every metric that has at least two values on some rank."""
+    line = launch.timeline
+    if line is None:
+        return Charts((), (), 0)
+    picked = [(panel, _series(launch.series, panel[0], panel[1])) for panel in PANELS]
+    shown = [(panel, series) for panel, series in picked if series]
+    ranks = list(dict.fromkeys(s.rank for _, series in shown for s in series))
+    colours = _colours(ranks, launch)
+    charts = tuple(
+        Chart(panel[2], panel[3], _figure(panel[0], series, line, colours), _words(panel[2], series, line))
+        for panel, series in shown
+    )
+    legend = tuple((rank or "no rank", PALETTE[colour]) for rank, colour in colours.items() if colour != _REST)
+    return Charts(charts, legend, sum(colour == _REST for colour in colours.values()))
+
+
+def _series(all_series: Sequence[SeriesInfo], metric: str, kinds: tuple[str, ...]) -> list[SeriesInfo]:
+    """The series of the first kind of batch that has something to draw."""
+    for kind in kinds:
+        found = [s for s in all_series if s.kind == kind and s.metric == metric and s.times]
+        if any(len(s.times) > 1 for s in found):
+            return found
+    return []
+
+
+def _colours(ranks: list[str], launch: LaunchInfo) -> dict[str, str]:
+    if len(ranks) <= COLOURED:
+        return dict(zip(ranks, _RANKS, strict=False))
+    first = launch.first_failure
+    named = [] if first is None else [first.rank or "", *first.suspect_ranks, *first.reporters]
+    chosen = [rank for rank in dict.fromkeys(named) if rank in ranks][:4]
+    strong = dict(zip(chosen, _RANKS, strict=False))
+    return {rank: strong.get(rank, _REST) for rank in [*(r for r in ranks if r not in strong), *chosen]}
+
+
+def _figure(name: str, series: list[SeriesInfo], line: TimelineInfo, colours: dict[str, str]) -> str:
+    import matplotlib as mpl
+    from matplotlib.backends.backend_svg import FigureCanvasSVG
+    from matplotlib.figure import Figure
+
+    with mpl.rc_context({**mpl.rcParamsDefault, "svg.hashsalt": name, "svg.fonttype": "none", "font.size": 9}):
+        figure = Figure(figsize=_SIZE, layout="constrained")
+        axes = figure.add_subplot()
+        _prepare(figure, axes)
+        for one in sorted(series, key=lambda s: list(colours).index(s.rank)):
+            strong = colours[one.rank] != _REST
+            marker = "o" if len(one.times) <= 40 and strong else None
+            width = 1.4 if strong else 0.7
+            axes.plot(one.times, one.values, color=colours[one.rank], linewidth=width, marker=marker, markersize=2.6)
+        _frame(axes, series, line)
+        out = io.StringIO()
+        FigureCanvasSVG(figure).print_svg(out, metadata={"Date": None, "Creator": None, "Format": None, "Type": None})
+    return restyle(out.getvalue(), PALETTE, name)
+
+
+def _prepare(figure: Any, axes: Any) -> None:
+    figure.patch.set_visible(False)
+    axes.patch.set_visible(False)
+    axes.grid(axis="y", color=_GRID, linewidth=0.6)
+    axes.tick_params(colors=_INK, length=3, width=0.6)
+    for side, spine in axes.spines.items():
+        spine.set_visible(side == "bottom")
+        spine.set_color(_GRID)
+
+
+def _frame(axes: Any, series: list[SeriesInfo], line: TimelineInfo) -> None:
+    """Limits, silences, the failure, and a time axis in the unit that fits."""
+    from matplotlib.ticker import FuncFormatter, MaxNLocator
+
+    low = min(s.times[0] for s in series)
+    high = max(s.times[-1] for s in series)
+    if line.failed is not None and line.failed >= low:
+        high = max(high, line.failed)
+    margin = max((high - low) * 0.03, 0.5)
+    axes.set_xlim(low - margin, high + margin)
+    top = max(max(s.values) for s in series)
+    axes.set_ylim(0, top * 1.12 if top > 0 else 1.0)
+    for begin, end in line.silences:
+        if end > low and begin < high:
+            axes.axvspan(max(begin, low), min(end, high), color=_GAP, linewidth=0)
+    if line.failed is not None and line.failed >= low - margin:
+        axes.axvline(line.failed, color=_FAIL, linewidth=1.4, linestyle=(0, (4, 2)))
+    axes.yaxis.set_major_locator(MaxNLocator(4))
+    axes.xaxis.set_major_locator(MaxNLocator(4, integer=True, steps=[1, 2, 3, 5, 6, 10]))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: elapsed(value) if value >= 0 else ""))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.6g}"))
+
+
+def _words(title: str, series: list[SeriesInfo], line: TimelineInfo) -> str:
+    low = min(min(s.values) for s in series)
+    high = max(max(s.values) for s in series)
+    begin, end = min(s.times[0] for s in series), max(s.times[-1] for s in series)
+    failed = f"; the first failure is marked at {elapsed(line.failed)}" if line.failed is not None else ""
+    return (
+        f"{title} of {len(series)} rank{'s' if len(series) > 1 else ''}: {low:,.5g} to {high:,.5g}, "
+        f"from {elapsed(begin)} to {elapsed(end)} after the launch began{failed}"
+    )
