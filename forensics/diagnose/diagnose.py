@@ -21,7 +21,6 @@ from forensics.rulebook.case import Case
 from forensics.schema.options import Options
 from forensics.schema.report import AttemptInfo, LaunchInfo
 
-
 MAX_DIAGNOSED = 100
 """Launches whose causes are looked for: the latest ones, and the one in focus."""
 
@@ -48,8 +47,17 @@ def diagnose(
     weighed = Weighed()
     everyone = (*cases, *controls)
     focus = choose_focus(cases, options)
-    found = {c.launch.id: diagnose_launch(c, everyone, knowledge, weighed, past) for c in cases}
-    infos = tuple(_info(c, found[c.launch.id], knowledge, weighed, places, c.launch.id == focus) for c in cases)
+    full = {c.launch.id for c in cases[-MAX_DIAGNOSED:]} | {focus}
+    found = {
+        c.launch.id: diagnose_launch(c, everyone, knowledge, weighed, past) if c.launch.id in full else UNASKED
+        for c in cases
+    }
+    infos = tuple(
+        _info(c, found[c.launch.id], knowledge, weighed, places, c.launch.id == focus)
+        if c.launch.id in full
+        else _brief(c, places)
+        for c in cases
+    )
     return Diagnosed(infos, attempts(cases, found, places, weighed.trials), focus)
 
 

@@ -61,19 +61,21 @@ def diagnose_launch(
     if not asked:
         return UNASKED
     alike = failing_alike(case, everyone, weighed.trials)
-    comparison = compare(case, alike, knowledge.deployments)
+    early = failure is not None and failure.stage == "config"
+    comparison = None if early else compare(case, alike, knowledge.deployments)
     known = pairs(case, alike, everyone, weighed.trials)
     around = Around(case, tuple(everyone), alike, known, comparison, weighed, past or Past())
     findings = [f for f in knowledge.findings if f.status != "refuted"]
     live, dead = _judged(findings, around)
     explained = any(j.candidate.role in (DIRECT, ASSUMED, SYMPTOM) or j.verdict == LIKELY for j in live)
-    reading = None if explained and (failure is None or live[0].candidate.role != SYMPTOM) else general.read(case)
+    reading = general.read(case)
+    shown = not explained or (failure is not None and live[0].candidate.role == SYMPTOM)
     unclaimed = next((p for p in around.pairs if not any(j.evidence.comparison for j in live)), None)
     near = similar.nearest(failure.text, findings) if failure and not explained else []
     return Diagnosis(
         asked=True,
         judged=(*live, *dead),
-        engine=reading,
+        engine=reading if shown else None,
         pairs=around.pairs,
         unclaimed=unclaimed,
         comparison=comparison,

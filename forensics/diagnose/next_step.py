@@ -9,6 +9,7 @@ import re
 import shlex
 from collections.abc import Sequence
 
+from forensics.diagnose.candidates import ASSUMED, DIRECT, SYMPTOM
 from forensics.diagnose.controls import Comparison
 from forensics.diagnose.general import General
 from forensics.diagnose.grounds import UNKNOWN
@@ -30,18 +31,31 @@ def next_steps(
     comparison: Comparison | None,
     general: General | None,
 ) -> list[NextStep]:
-    """At most `MAX_STEPS` steps, best first."""
-    live = [j for j in judged if j.verdict != RULED_OUT]
-    steps = _verify(case, live) or _experiments(case, live, (case, *alike))
-    steps += _data(live)
-    if not live and comparison is not None:
-        steps += _differences(case, comparison)
-    if general is not None and (not live or len(steps) < 2):
-        steps += [NextStep(kind="datum", do=f"collect {what}", command=command) for what, command in general.collect]
-    if not steps and case.launch.first_failure is not None:
-        steps += _collect(case)
+    """At most `MAX_STEPS` steps, best first. `general` is the general reading of the first failure, if there is one."""
+    live = [j for j in judged if j.verdict != RULED_OUT and j.candidate.role in (DIRECT, ASSUMED, SYMPTOM)]
+    proven = bool(live) and live[0].verdict == ESTABLISHED
+    steps = _verify(case, live) if proven else _experiments(case, live, (case, *alike))
+    if not proven:
+        steps += _data(live)
+        if not live and comparison is not None:
+            steps += _differences(case, comparison)
+        if general is not None and len(steps) < 3:
+            steps += [
+                NextStep(kind="datum", do=f"collect {what}", command=command) for what, command in general.collect
+            ]
+        if len(steps) < 2:
+            steps += [_look(j) for j in live[:2] if j.candidate.finding.fix]
+        if not steps and case.launch.first_failure is not None:
+            steps += _collect(case)
     distinct = {(s.do, s.command): s for s in steps}
     return list(distinct.values())[:MAX_STEPS]
+
+
+def _look(judged: Judged) -> NextStep:
+    """The first thing to do for a hypothesis that no flag can test."""
+    finding = judged.candidate.finding
+    step = next((s for s in finding.fix if s.kind in ("host", "other")), finding.fix[0])
+    return _by_hand(step, judged, finding.verify[0] if finding.verify else "the same load passes the point of failure")
 
 
 def command_with(command: str, step: FixStep) -> str:
@@ -86,8 +100,6 @@ def _joined(words: Sequence[str]) -> str:
 
 def _verify(case: Case, live: Sequence[Judged]) -> list[NextStep]:
     """An established cause needs no experiment to separate it, only the relaunch that proves the fix."""
-    if not live or live[0].verdict != ESTABLISHED:
-        return []
     finding = live[0].candidate.finding
     shows = finding.verify[0] if finding.verify else "the same load passes the point of failure"
     for step in _offered(case, finding):
@@ -100,7 +112,7 @@ def _by_hand(step: FixStep, judged: Judged, shows: str) -> NextStep:
     """A fix that a person carries out: a package, the host, or a sentence."""
     relation = {"at-least": ">=", "exact": "==", "below": "<"}.get(step.op, "")
     package = f"pip install '{step.name}{relation}{step.version}'" if step.kind == "package" else ""
-    do = f"install {step.name} {relation}{step.version} and relaunch" if package else step.do
+    do = f"install {step.name} {relation}{step.version} and relaunch" if package else step.do or step_text(step)
     settles = f"the fix holds when the relaunch shows: {shows}"
     return NextStep(kind="experiment", do=do, command=package, separates=[judged.candidate.finding.id], settles=settles)
 

@@ -21,6 +21,7 @@ from forensics.schema.span import Span
 from forensics.timeline.catalog import check_fix
 
 MAX_DIFFERENCES = 3
+WEIGHT = {"excludes": 0, "decisive": 1, "must": 2, "strong": 3, "against": 4, "weak": 5}
 
 
 def hypothesis_infos(case: Case, found: Diagnosis, places: Places) -> list[HypothesisInfo]:
@@ -109,14 +110,24 @@ def fix_for(steps: Sequence[FixStep], case: Case) -> list[FixStep]:
 def _worth_showing(judged: Judged) -> list[Ground]:
     """Grounds that say something: a weak, strong or decisive condition that merely did not hold, and an objection that
     did not arise, are left to `explain`."""
-    shown = []
-    for ground in dict.fromkeys(judged.grounds):
+    shown: list[Ground] = []
+    for ground in _once(judged.grounds):
         absent_support = ground.value is False and ground.strength in ("decisive", "strong", "weak")
         no_objection = ground.value is False and ground.strength in ("against", "excludes") and ground.side == "for"
         unknown_aside = ground.side == UNKNOWN and ground.strength in ("weak", "against", "excludes")
         if not (absent_support or no_objection or unknown_aside):
             shown.append(ground)
     return shown
+
+
+def _once(grounds: Sequence[Ground]) -> list[Ground]:
+    """Each observation once, under the weightiest strength that it has: findings may ask one thing for two reasons."""
+    kept: dict[tuple[object, ...], Ground] = {}
+    for ground in grounds:
+        key = (ground.side, ground.why, ground.where)
+        if key not in kept or WEIGHT.get(ground.strength, 9) < WEIGHT.get(kept[key].strength, 9):
+            kept[key] = ground
+    return list(kept.values())
 
 
 def _engine(reading: General, case: Case, places: Places) -> HypothesisInfo:

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from forensics.diagnose.candidates import ASSUMED, DIRECT, OTHER, Candidate
+from forensics.diagnose.candidates import ASSUMED, DIRECT, OTHER, SYMPTOM, Candidate
 from forensics.diagnose.grounds import Ground
 
 ESTABLISHED: Final = "established"
@@ -97,6 +97,8 @@ def tells(ground: Ground, found: Candidate) -> bool:
 def _cap(found: Candidate, covered: bool) -> str:
     """Why a candidate cannot be more than possible, or nothing. `covered`: some finding explains the first failure;
     where none does, a root failure whose cause the program names may still be the answer."""
+    if found.role == SYMPTOM:
+        return "the stated symptom and what fits it cannot show more; no line of the log states the fault"
     named = found.role == OTHER and not covered and found.count("decisive") > 0
     if found.role not in (DIRECT, ASSUMED) and not named:
         return "it does not explain the first failure"
