@@ -320,7 +320,9 @@ def test_the_end_of_the_process_is_the_end_of_the_watch(tmp_path, knowledge):
 def test_a_crash_in_a_pipe():
     done = run(["-"], input=CRASH.read_bytes())
     assert done.returncode == 1
-    plain = subprocess.run([sys.executable, "-m", "forensics", "analyze", "-"], input=CRASH.read_bytes(), capture_output=True)
+    plain = subprocess.run(
+        [sys.executable, "-m", "forensics", "analyze", "-"], input=CRASH.read_bytes(), capture_output=True
+    )
     assert done.stdout == plain.stdout, "the final report is the full one"
 
 

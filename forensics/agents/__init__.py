@@ -1,0 +1,1 @@
+"""Tools for coding agents over the model context protocol."""
