@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from forensics.engine.table import EventTable, Shape
+from forensics.engine.table import STAMPED, EventTable, Shape
 from forensics.schema.block import Block
 from forensics.timeline.lookup import OPAQUE, Rows, rows_of_shapes, shapes_where
 from forensics.timeline.roles import CAUSE, phrase_of
@@ -43,6 +43,8 @@ _CHILD = re.compile(
 _SAME_START_S = 900.0
 _FIELDS_READ = 1 << 16
 MAX_INITS = 4096
+CONFIG_S = 600.0
+"""Lines of the config stage stand at most this long before `server_args=`."""
 _PRINTED = ("server_args: {", "server_args=")
 
 
@@ -247,10 +249,23 @@ def _boundary(table: EventTable, rows: Rows, ends: Rows, last: int, anchor: _Anc
     foreign |= table.rank[between] >= 0
     foreign |= np.isin(between, ends)
     foreign |= np.isin(between, rows_of_shapes(table, shapes_where(table, _is_old)))
+    foreign |= between < _last_hot(table, row, last)
+    now = table.time[row]
+    if not np.isnan(now):
+        foreign |= (table.time[between] < now - CONFIG_S) & ((table.flags[between] & STAMPED) > 0)
     at = np.flatnonzero(foreign)
     if not len(at):
         return int(between[0])
     return int(between[at[-1] + 1]) if at[-1] + 1 < len(between) else row
+
+
+def _last_hot(table: EventTable, row: int, last: int) -> int:
+    """The row below the last batch line between two anchors (0: none): above it a server is up."""
+    found = 0
+    for series in table.series.values():
+        same = series.row[(series.row > last) & (series.row <= row) & (series.source == table.source[row])]
+        found = max(found, int(same.max()) if len(same) else 0)
+    return found
 
 
 def _is_old(shape: Shape, text: str) -> bool:
@@ -292,6 +307,9 @@ _OLD_KINDS = frozenset(
         "exit",
         "pg-watchdog",
         "faulthandler",
+        "py-spy",
+        "nccl",
+        "transport",
         "progress",
         "gloo",
     }
