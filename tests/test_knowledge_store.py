@@ -130,6 +130,7 @@ def test_forensics_toml_of_the_current_folder(kb: Path, tmp_path: Path, monkeypa
     [
         ("[kb]\npathes = []\n", "unknown key"), ("[kb]\npaths = 3\n", "list of texts"), ("[kb\n", "not TOML"),
         ('[kb]\nrequires = ">=99"\n', "needs forensics"), ("[other]\nx = 1\n", "unknown key"),
+        ('[privacy]\nsecrets = ["a(?=b)"]\n', "not RE2"), ('[kb]\nnamespace = "Acme Inc"\n', "namespace"),
     ],
 )
 def test_a_bad_forensics_toml_is_told(tmp_path: Path, text: str, said: str) -> None:

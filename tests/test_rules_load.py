@@ -120,3 +120,7 @@ def test_a_namespace_is_put_before_the_id(tmp_path: Path) -> None:
     assert problems == [] and rule is not None and rule.id == "acme/pool-leak"
     rule, problems = check_rule(write(tmp_path, GOOD.replace("id: pool-leak", "id: acme/pool-leak")), namespace="acme")
     assert problems == [] and rule is not None and rule.id == "acme/pool-leak"
+    rule, problems = check_rule(write(tmp_path, GOOD.replace("id: pool-leak", "id: acme/pool-leak")))
+    assert problems == [] and rule is not None and rule.id == "acme/pool-leak"
+    _, problems = check_rule(write(tmp_path, GOOD.replace("id: pool-leak", "id: other/pool-leak")), namespace="acme")
+    assert [p.code for p in problems] == ["K007"]

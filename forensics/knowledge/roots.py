@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -9,12 +10,14 @@ from pathlib import Path
 from typing import Any
 
 from forensics.errors import UsageError
+from forensics.rulebook.patterns import BadPattern, compiled
 from forensics.rulebook.versions import in_range
 from forensics.schema.options import Options
 from forensics.schema.span import Span
 from forensics.version import VERSION
 
 CONFIG_NAME = "forensics.toml"
+_NAMESPACE = re.compile(r"[a-z][a-z0-9]*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +117,7 @@ def _config(found: Mapping[str, Any], path: Path) -> Config:
         hint = "known: " + ", ".join(sorted(f"kb.{k}" for k in _KB_KEYS)) + ", privacy.secrets, privacy.allow_env"
         raise UsageError(f"unknown key `{unknown[0]}`", span=Span(str(path), 1), hint=hint)
     _check_requires(kb.get("requires", ""), path)
+    _check_names(kb, privacy, path)
     override = kb.get("override", False)
     return Config(
         kb=tuple(path.parent / p for p in _texts(kb, "paths", path)),
@@ -126,6 +130,20 @@ def _config(found: Mapping[str, Any], path: Path) -> Config:
         allow_env=_texts(privacy, "allow_env", path),
         path=path,
     )
+
+
+def _check_names(kb: Mapping[str, Any], privacy: Mapping[str, Any], path: Path) -> None:
+    """The namespace and the secret patterns must be usable."""
+    namespace = kb.get("namespace", "")
+    if not isinstance(namespace, str) or (namespace and not _NAMESPACE.fullmatch(namespace)):
+        raise UsageError(
+            "the namespace is no lower-case word", span=Span(str(path), 1), hint='write `namespace = "acme"`'
+        )
+    for pattern in _texts(privacy, "secrets", path):
+        try:
+            compiled(pattern)
+        except BadPattern as error:
+            raise UsageError(f"`{pattern}`: {error}", span=Span(str(path), 1), hint=error.hint) from None
 
 
 def _texts(table: Mapping[str, Any], key: str, path: Path) -> tuple[str, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+import numpy as np
 
 from forensics.grammar.condition_tree import Reached, Silence, State, Symptom, Tried
 from forensics.rulebook.arithmetic import compare_values, equal, spelled, truth
@@ -63,7 +63,7 @@ def silence(node: Silence, case: Case) -> Outcome:
     launch = case.launch
     if node.before and not matches_of(case, node.before):
         return not_seen(case, node.before)
-    if all(math.isnan(t) for t in case.table.time[launch.rows][:5000]):
+    if bool(np.isnan(case.table.time[launch.rows]).all()):
         return Outcome(None, (), "the log carries no times", "start the server with log timestamps")
     limit = _first_time(case, node.before) if node.before else None
     found = [
@@ -101,9 +101,8 @@ def _rank_fits(node: Silence, rank: Rank | None, case: Case) -> bool:
 def _around(case: Case, time: float) -> tuple[Span, ...]:
     """The last line before a silence."""
     rows = case.launch.rows
-    times = case.table.time[rows]
-    at = [int(r) for r, t in zip(rows.tolist(), times.tolist(), strict=True) if t <= time + 1e-6]
-    return (case.table.span(at[-1]),) if at else ()
+    at = rows[case.table.time[rows] <= time + 1e-6]
+    return (case.table.span(int(at[-1])),) if len(at) else ()
 
 
 def tried(node: Tried, case: Case) -> Outcome:

@@ -10,6 +10,8 @@ import re
 from dataclasses import dataclass
 from functools import lru_cache
 
+from forensics.rulebook.patterns import compiled
+
 _LOST = re.compile(r"[.,]*\d[\d.,]*|\s{2,}|[^\x20-\x7e]+")
 _REPEAT = re.compile(r"\{(\d+)(?:(,)(\d*))?\}")
 _GROUP = re.compile(r"\((?:\?P?<\w+>|\?(?P<flags>[a-zA-Z]*)(?:-[a-zA-Z]*)?(?P<end>[:)])|)")
@@ -193,7 +195,5 @@ class _Parser:
 
 def _class_is_blind(text: str) -> bool:
     """Whether a class takes all digits or none."""
-    from forensics.rulebook.patterns import compiled
-
     pattern = compiled(text)
     return len({pattern.search(d) is not None for d in "0123456789"}) == 1

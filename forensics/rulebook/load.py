@@ -11,6 +11,7 @@ from forensics.rulebook.located import Reader
 from forensics.rulebook.problem import Problem
 from forensics.rulebook.schema import read_rule
 from forensics.schema.signal import Rule
+from forensics.schema.span import Span
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +47,6 @@ def load_rules(folders: Iterable[Path], namespace: str = "") -> LoadedRules:
 
 def check_rule(path: Path, namespace: str = "", shown: str | None = None) -> tuple[Rule | None, list[Problem]]:
     """Read one rule file; `shown` is the path as messages give it."""
-    from forensics.schema.span import Span
-
     name = str(path) if shown is None else shown
     try:
         text = path.read_text(encoding="utf-8")
@@ -61,7 +60,5 @@ def check_rule(path: Path, namespace: str = "", shown: str | None = None) -> tup
 
 def duplicate(identity: str, path: str, other: str) -> Problem:
     """Two files with one id."""
-    from forensics.schema.span import Span
-
     hint = "rename one, or say `override = true` for that folder in forensics.toml"
     return Problem("K008", f"the id `{identity}` is already taken by {other}", Span(path, 1), hint)

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from pathlib import PurePath
 
+from forensics.errors import ConditionError
+from forensics.grammar.conditions import parse_where
 from forensics.rulebook.located import Located, Reader
 from forensics.rulebook.patterns import BadPattern, compiled
+from forensics.rulebook.problem import Edit
 from forensics.rulebook.versions import compare, version_key
 from forensics.rulebook.words import (
     CAPTURE_TYPES,
@@ -100,14 +103,11 @@ def read_id(reader: Reader, at: Located | None, stem: str, namespace: str = "") 
     wanted = f"{namespace}/{stem}" if namespace else stem
     if not ID.fullmatch(text):
         reader.fault("K007", f"`{text}` is no id", at, "lower-case words joined by hyphens, e.g. `kv-pool-leak`")
-    elif text not in (wanted, stem):
-        edit_column = at.at(0)
-        from forensics.rulebook.problem import Edit
-
-        edit = Edit(edit_column[0], edit_column[1], text, wanted)
-        reader.fault(
-            "K007", f"the id `{text}` differs from the file's name `{stem}`", at, f"write `id: {wanted}`", edit
-        )
+    elif text not in (wanted, stem) and (namespace or text.rpartition("/")[2] != stem):
+        line, column = at.at(0)
+        edit = Edit(line, column, text, wanted)
+        message = f"the id `{text}` differs from the file's name `{stem}`"
+        reader.fault("K007", message, at, f"write `id: {wanted}`", edit)
     return wanted if text == stem else text
 
 
@@ -154,9 +154,6 @@ def _captures(reader: Reader, at: Located | None, patterns: tuple[str, ...]) -> 
 def _where(reader: Reader, at: Located | None, captures: tuple[tuple[str, str], ...]) -> str:
     if at is None:
         return ""
-    from forensics.errors import ConditionError
-    from forensics.grammar.conditions import parse_where
-
     text = reader.text(at)
     try:
         parse_where(text, {name for name, _ in captures})
