@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 
 import pytest
+from timeline_logs import SIGQUIT, args, at, launches, startup, trace
 
 from forensics.timeline import attempts
-from timeline_logs import SIGQUIT, args, at, launches, startup, trace
 
 SAGA = Path(__file__).parent.parent / "samples" / "cases" / "saga" / "session.log"
 
@@ -47,5 +48,5 @@ def test_the_session_tells_same_failures_from_others() -> None:
     blocks = find_blocks(table)
     found = [find_failures(table, blocks, x, {}, {}) for x in find_launches(table, blocks, Options())]
     assert [attempts.same_failure(found[0], x) for x in found[1:]] == [False, True, True, True, False]
-    changed = [{c.name for c in attempts.changes(a, b)} for a, b in zip(found, found[1:], strict=False)]
+    changed = [{c.name for c in attempts.changes(a, b)} for a, b in itertools.pairwise(found)]
     assert all(changed)

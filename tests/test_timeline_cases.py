@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-
 from timeline_logs import launches
 
 FILE = Path(__file__).parent / "timeline_cases.txt"

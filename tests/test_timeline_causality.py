@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from forensics.schema.launch import Launch
 from timeline_logs import SIGQUIT, args, at, decode, first_line, launches, prefill, startup, table_of, trace
+
+from forensics.schema.launch import Launch
 
 TP2 = ["TP0", "TP1"]
 ASSERT = "/pytorch/aten/src/ATen/native/cuda/IndexKernel.cu:94: operator(): block: [{},0,0], thread: [5,0,0] Assertion `index out of bounds` failed."

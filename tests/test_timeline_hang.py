@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+from timeline_logs import args, at, decode, first_line, launches, prefill, startup
 
 from forensics.timeline import silence
-from timeline_logs import args, at, decode, first_line, launches, prefill, startup
 
 OUTER = ["event_loop_overlap (sglang/srt/managers/scheduler.py:1464)", "run_event_loop (sglang/srt/managers/scheduler.py:1411)", "run_scheduler_process (sglang/srt/managers/scheduler.py:4069)"]
 BROADCAST = ["broadcast (torch/distributed/distributed_c10d.py:2979)", "broadcast_pyobj (sglang/srt/utils/common.py:1441)", "recv_requests (sglang/srt/managers/scheduler.py:90)"]
