@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from forensics.engine.mask import strip_ansi
+from forensics.engine.mask import DIGITS_TO_ZERO, strip_ansi
 from forensics.engine.table import WRAPPED
 from forensics.grammar.header import Head, headers
 from forensics.grammar.payload import unescape
@@ -16,10 +16,30 @@ class GrammarUnwrapper:
         self.forced = forced
         self.preamble = "|".join(preambles) or None
         self._headers = headers()
+        self._brackets: dict[bytes, int] = {}
 
     def head(self, raw: bytes, flags: int = 0) -> Head:
         """Wrapper and header of one raw line; offsets are bytes."""
         return self._headers.split(raw.decode("latin-1"), self.preamble if flags & WRAPPED else None, self.forced)
+
+    def _plain_bracket(self, line: bytes, flags: int) -> int:
+        """Length of the header where the line starts with a bracket header that is all there is to take off, else 0.
+
+        The grammar's word on such headers is remembered by their mask: they repeat on most lines."""
+        close = line.find(b"] ", 0, 100) + 2
+        after = line[close : close + 2]
+        if close < 3 or line[:1] != b"[" or not after[:1].isalpha() or after.isupper() or b"\x1b" in line:
+            return 0
+        if self.forced or flags & WRAPPED:
+            return 0
+        key = line[:close].translate(DIGITS_TO_ZERO)
+        known = self._brackets.get(key)
+        if known is None:
+            if len(self._brackets) > 4096:
+                self._brackets.clear()
+            head = self.head(line, flags)
+            known = self._brackets[key] = head.body_at if head.body_at == close and key.isascii() else 0
+        return known
 
     def message(self, raw: bytes, flags: int) -> tuple[str, int]:
         """Message (decoded with replacement, no ANSI, no header) and its 0-based column in the raw line.
@@ -31,6 +51,9 @@ class GrammarUnwrapper:
 
     def _one(self, raw: bytes, flags: int) -> tuple[str, int]:
         line = raw.rstrip(b"\r")
+        close = self._plain_bracket(line, flags)
+        if close:
+            return line[close:].decode("utf-8", "replace"), close
         head = self.head(line, flags)
         body = line[head.body_at : head.end].decode("utf-8", "replace")
         column = len(line[: head.body_at].decode("utf-8", "replace"))
