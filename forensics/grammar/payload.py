@@ -55,4 +55,5 @@ def _resolved(match: re.Match[str]) -> str:
     code = int(match[1], 16)
     if match[1].lower() in ("001b", "000b"):
         return "\x1b"
-    return chr(code)
+    # half of a surrogate pair is no character: nothing downstream could encode it
+    return "\ufffd" if 0xD800 <= code <= 0xDFFF else chr(code)
