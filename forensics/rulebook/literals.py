@@ -1,7 +1,8 @@
 """Which texts a pattern cannot do without: the prefilter of shapes.
 
 A shape's text has its digits masked (each digit or each run, the engine decides), so a literal is only used in the
-pieces that survive any such masking: no digits, no dot beside a digit, no runs of blanks, plain ASCII, lower case.
+pieces that survive any such masking: no digits, no dot beside a digit, no runs of blanks, no bars, nothing that may be
+part of a hex word, plain ASCII, lower case.
 """
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ from functools import lru_cache
 
 from forensics.rulebook.patterns import compiled
 
-_LOST = re.compile(r"[.,]*\d[\d.,]*|\s{2,}|[^\x20-\x7e]+")
+_LOST = re.compile(r"[.,]*\d[\d.,]*|\s{2,}|[^\x20-\x7e]+|\|[^|a-z\[\]]{2,}\|")
+_HEX_PART = re.compile(r"[a-f]+")
 _REPEAT = re.compile(r"\{(\d+)(?:(,)(\d*))?\}")
 _GROUP = re.compile(r"\((?:\?P?<\w+>|\?(?P<flags>[a-zA-Z]*)(?:-[a-zA-Z]*)?(?P<end>[:)])|)")
 _CLASS_NAME = re.compile(r"\[:\^?\w+:\]")
@@ -65,7 +67,7 @@ def prime_literals(stored: dict[str, Verdict]) -> None:
 
 
 def _pieces(text: str) -> list[str]:
-    return [p for p in _LOST.split(text.lower()) if p.strip()]
+    return [p for p in _LOST.split(text.lower()) if p.strip() and not _HEX_PART.fullmatch(p.strip())]
 
 
 def _usable(need: Need) -> frozenset[str] | None:

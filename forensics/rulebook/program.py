@@ -10,7 +10,8 @@ from functools import cached_property, lru_cache
 import re2
 
 from forensics.engine.mask import SHAPE_LENGTH, fold
-from forensics.engine.table import EventTable
+from forensics.engine.table import EventTable, Shape
+from forensics.grammar.line import line_grammar
 from forensics.rulebook.literals import digit_blind, required
 from forensics.rulebook.patterns import Pattern, compiled, new_set
 from forensics.schema.signal import Rule
@@ -126,12 +127,23 @@ class ShapePlans:
 
     def _make(self, shape_id: int) -> ShapePlan:
         shape = self.table.shapes[shape_id]
+        if self._whole(shape) and not self._kept(self.program.candidates(shape.text), shape):
+            return _NOBODY
         text = self.table.text(shape.row)
         is_open = shape.count > 1 and _varies(text, shape.text)
         asked = range(len(self.program.ready)) if is_open else self.program.candidates(text)
-        ready = self.program.ready
-        kept = tuple(i for i in asked if takes_kind(ready[i].rule, shape.kind))
-        return ShapePlan(kept, is_open)
+        return ShapePlan(self._kept(asked, shape), is_open)
+
+    def _whole(self, shape: Shape) -> bool:
+        """Whether the shape's text holds all that its lines say, so that their own text need not be read."""
+        short = int(self.table.length[shape.row]) <= SHAPE_LENGTH
+        return short and line_grammar().opaque.match(shape.text) is None
+
+    def _kept(self, asked: Iterable[int], shape: Shape) -> tuple[int, ...]:
+        return tuple(i for i in asked if takes_kind(self.program.ready[i].rule, shape.kind))
+
+
+_NOBODY = ShapePlan((), False)
 
 
 def normal(text: str) -> str:
