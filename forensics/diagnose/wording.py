@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from forensics.schema.signal import Rule
 
 _ID = re.compile(r"(?<![\w./=-])[a-z][a-z0-9]*(?:[-/][a-z0-9]+)+(?![\w=/-]|\.\w)")
-_SEEN = re.compile(r"{(\w+)} was seen (?:(\d+) times?|(on [^;{}]+))")
+_SEEN = re.compile(r"{(\w+)} was seen (once|\d+ times|on [^;{}]+)")
 _UNSEEN = re.compile(r"{(\w+)} was not seen")
 _SHOWS = re.compile(r"the first failure shows {(\w+)}")
 _HELD = re.compile(r"{(\w+)}")
@@ -34,10 +34,6 @@ def readable(why: str, rules: Mapping[str, Rule]) -> str:
     text = _FEATURE.sub(lambda m: f"{m[1]} is {'on' if m[2] == 'true' else 'off'}", text)
     text = _ARGUMENT.sub(lambda m: "--" + m[1].replace("_", "-"), text)
     text = _SHOWS.sub(lambda m: f"the first failure says it: {titles[m[1]]}", text)
-    text = _SEEN.sub(lambda m: f"{titles[m[1]]} ({_times(m[2]) if m[2] else m[3]})", text)
+    text = _SEEN.sub(lambda m: f"{titles[m[1]]} ({m[2]})", text)
     text = _UNSEEN.sub(lambda m: f"not seen: {titles[m[1]]}", text)
     return _HELD.sub(lambda m: f"“{titles[m[1]]}”", text)
-
-
-def _times(count: str) -> str:
-    return "once" if count == "1" else f"{count} times"

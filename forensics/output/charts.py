@@ -13,7 +13,7 @@ from forensics.schema.report import LaunchInfo, SeriesInfo, TimelineInfo
 
 PANELS = (
     ("throughput", ("decode",), "Generation throughput", "tokens/s"),
-    ("token_usage", ("decode", "prefill"), "KV cache in use", "share of the pool"),
+    ("token_usage", ("decode", "prefill"), "KV cache in use", ""),
     ("running", ("decode",), "Running requests", ""),
     ("queue", ("decode", "prefill"), "Queued requests", ""),
     ("accept_len", ("decode",), "Accepted draft length", "tokens"),
@@ -42,11 +42,13 @@ class Chart:
 
 @dataclass(frozen=True, slots=True)
 class Charts:
-    """`legend` pairs a rank with the class of its colour; `rest` counts the ranks that are drawn grey."""
+    """`legend` pairs a rank with the class of its colour; `rest` counts the ranks that are drawn grey. `flat`
+    says in words which metrics never moved."""
 
     charts: tuple[Chart, ...]
     legend: tuple[tuple[str, str], ...]
     rest: int
+    flat: tuple[str, ...] = ()
 
 
 def draw_charts(launch: LaunchInfo) -> Charts:
@@ -55,15 +57,35 @@ def draw_charts(launch: LaunchInfo) -> Charts:
     if line is None:
         return Charts((), (), 0)
     picked = [(panel, _series(launch.series, panel[0], panel[1])) for panel in PANELS]
-    shown = [(panel, series) for panel, series in picked if series]
+    flat = tuple(f"{panel[2]}: {_only(series):,.6g} throughout" for panel, series in picked if _is_flat(series))
+    shown = [(panel, series) for panel, series in picked if series and not _is_flat(series)]
     ranks = list(dict.fromkeys(s.rank for _, series in shown for s in series))
     colours = _colours(ranks, launch)
+    span = _span([one for _, series in shown for one in series], line)
     charts = tuple(
-        Chart(panel[2], panel[3], _figure(panel[0], series, line, colours), _words(panel[2], series, line))
+        Chart(panel[2], panel[3], _figure(panel[0], series, line, colours, span), _words(panel[2], series, line))
         for panel, series in shown
     )
     legend = tuple((rank or "no rank", PALETTE[colour]) for rank, colour in colours.items() if colour != _REST)
-    return Charts(charts, legend, sum(colour == _REST for colour in colours.values()))
+    return Charts(charts, legend, sum(colour == _REST for colour in colours.values()), flat)
+
+
+def _is_flat(series: list[SeriesInfo]) -> bool:
+    return bool(series) and len({value for s in series for value in s.values}) == 1
+
+
+def _only(series: list[SeriesInfo]) -> float:
+    return series[0].values[0]
+
+
+def _span(series: list[SeriesInfo], line: TimelineInfo) -> tuple[float, float]:
+    """From the first to the last batch, and on to the failure: one time axis for all figures."""
+    low = min((s.times[0] for s in series), default=0.0)
+    high = max((s.times[-1] for s in series), default=line.end)
+    if line.failed is not None and line.failed >= low:
+        high = max(high, line.failed)
+    margin = max((high - low) * 0.03, 0.5)
+    return low - margin, high + margin
 
 
 def _series(all_series: Sequence[SeriesInfo], metric: str, kinds: tuple[str, ...]) -> list[SeriesInfo]:
@@ -85,7 +107,9 @@ def _colours(ranks: list[str], launch: LaunchInfo) -> dict[str, str]:
     return {rank: strong.get(rank, _REST) for rank in [*(r for r in ranks if r not in strong), *chosen]}
 
 
-def _figure(name: str, series: list[SeriesInfo], line: TimelineInfo, colours: dict[str, str]) -> str:
+def _figure(
+    name: str, series: list[SeriesInfo], line: TimelineInfo, colours: dict[str, str], span: tuple[float, float]
+) -> str:
     import matplotlib as mpl
     from matplotlib.backends.backend_svg import FigureCanvasSVG
     from matplotlib.figure import Figure
@@ -99,7 +123,7 @@ def _figure(name: str, series: list[SeriesInfo], line: TimelineInfo, colours: di
             marker = "o" if len(one.times) <= 40 and strong else None
             width = 1.4 if strong else 0.7
             axes.plot(one.times, one.values, color=colours[one.rank], linewidth=width, marker=marker, markersize=2.6)
-        _frame(axes, series, line)
+        _frame(axes, name, series, line, span)
         out = io.StringIO()
         FigureCanvasSVG(figure).print_svg(out, metadata={"Date": None, "Creator": None, "Format": None, "Type": None})
     return restyle(out.getvalue(), PALETTE, name)
@@ -115,27 +139,25 @@ def _prepare(figure: Any, axes: Any) -> None:
         spine.set_color(_GRID)
 
 
-def _frame(axes: Any, series: list[SeriesInfo], line: TimelineInfo) -> None:
+def _frame(axes: Any, name: str, series: list[SeriesInfo], line: TimelineInfo, span: tuple[float, float]) -> None:
     """Limits, silences, the failure, and a time axis in the unit that fits."""
     from matplotlib.ticker import FuncFormatter, MaxNLocator
 
-    low = min(s.times[0] for s in series)
-    high = max(s.times[-1] for s in series)
-    if line.failed is not None and line.failed >= low:
-        high = max(high, line.failed)
-    margin = max((high - low) * 0.03, 0.5)
-    axes.set_xlim(low - margin, high + margin)
+    low, high = span
+    axes.set_xlim(low, high)
     top = max(max(s.values) for s in series)
     axes.set_ylim(0, top * 1.12 if top > 0 else 1.0)
     for begin, end in line.silences:
         if end > low and begin < high:
             axes.axvspan(max(begin, low), min(end, high), color=_GAP, linewidth=0)
-    if line.failed is not None and line.failed >= low - margin:
+    if line.failed is not None and line.failed >= low:
         axes.axvline(line.failed, color=_FAIL, linewidth=1.4, linestyle=(0, (4, 2)))
     axes.yaxis.set_major_locator(MaxNLocator(4))
     axes.xaxis.set_major_locator(MaxNLocator(4, integer=True, steps=[1, 2, 3, 5, 6, 10]))
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: elapsed(value) if value >= 0 else ""))
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.6g}"))
+    axes.yaxis.set_major_formatter(
+        FuncFormatter(lambda value, _: f"{100 * value:.4g} %" if name == "token_usage" else f"{value:,.6g}")
+    )
 
 
 def _words(title: str, series: list[SeriesInfo], line: TimelineInfo) -> str:

@@ -26,9 +26,13 @@ def names() -> list[str]:
 
 
 def check_format(name: str) -> None:
-    """Raise UsageError for an unknown format, before any log is read."""
+    """Raise UsageError for an unknown format or a missing extra, before any log is read."""
     if name not in names():
         raise UsageError(f"unknown format {name!r}", hint=f"one of {', '.join(names())}")
+    if name == "html":
+        from forensics.output.html import require
+
+        require()
 
 
 def render(

@@ -37,7 +37,7 @@ def render(report: Report) -> str:
     require()
     from markupsafe import Markup
 
-    style = _read("report.css").strip()
+    style = _tidy(_read("report.css"))
     digest = b64encode(hashlib.sha256(style.encode()).digest()).decode()
     focus = focus_of(report)
     page = _environment().get_template("report.html.j2")
@@ -52,7 +52,13 @@ def render(report: Report) -> str:
         drawing=_drawing(report),
         charts=_charts(report),
     )
-    return "\n".join(line.rstrip() for line in text.splitlines() if line.strip()) + "\n"
+    return _tidy(text) + "\n"
+
+
+def _tidy(text: str) -> str:
+    """Without blank lines and trailing blanks. The style sheet is tidied before its digest is taken: it must reach the
+    browser as it was counted."""
+    return "\n".join(line.rstrip() for line in text.split("\n") if line.strip())
 
 
 def _drawing(report: Report) -> Any:
@@ -74,6 +80,7 @@ def _charts(report: Report) -> Any:
     return {
         "legend": found.legend,
         "rest": found.rest,
+        "flat": found.flat,
         "charts": [{"title": c.title, "unit": c.unit, "words": c.words, "svg": Markup(c.svg)} for c in found.charts],
     }
 
@@ -91,8 +98,8 @@ def _environment() -> Any:
         lstrip_blocks=True,
     )
     functions: tuple[Callable[..., Any], ...] = (
-        view.place, view.strip, view.badge, view.value, view.fix_rows, view.change, view.interval, view.size,
-        view.first_words, view.followers, view.unknown, view.numbers, view.aside,
+        view.place, view.short_place, view.strip, view.badge, view.value, view.fix_rows, view.change, view.interval,
+        view.size, view.first_words, view.followers, view.unknown, view.numbers, view.aside,
     )  # fmt: skip
     environment.globals.update({function.__name__: function for function in functions})
     return environment

@@ -75,7 +75,8 @@ def strip(launch: LaunchInfo) -> list[Step]:
     at = STAGES.index(launch.reached) if launch.reached in STAGES else -1
     bad = launch.ended in BAD_ENDS or launch.first_failure is not None
     return [
-        Step(stage, "failed" if n == at and bad else ("passed" if n <= at else "open")) for n, stage in enumerate(STAGES)
+        Step(stage, "failed" if n == at and bad else ("passed" if n <= at else "open"))
+        for n, stage in enumerate(STAGES)
     ]
 
 
@@ -91,6 +92,11 @@ def badge(launch: LaunchInfo) -> str:
 def place(where: Where) -> str:
     """`path:line:column`, as editors and terminals open it."""
     return f"{where.path}:{where.line}:{where.column}"
+
+
+def short_place(where: Where, launch: LaunchInfo) -> str:
+    """`line:column` in the launch's own file, which a table need not repeat in every row."""
+    return f"{where.line}:{where.column}" if where.path == launch.path else place(where)
 
 
 def value(of: object) -> str:

@@ -13,6 +13,8 @@ from forensics.schema.launch import STAGES
 from forensics.schema.report import LaneInfo, LaunchInfo, TimelineInfo
 
 _TICK_GAP = 11.0
+"""Percent between two labels; `_NARROW_GAP` where the screen is a phone's."""
+_NARROW_GAP = 30.0
 _BASE = 0.08
 """Share of the widest part that the narrowest one gets at least."""
 
@@ -120,7 +122,7 @@ def draw(launch: LaunchInfo) -> Drawing | None:
         return None
     scale = Scale(_borders(line))
     return Drawing(
-        lanes=tuple(_lane(lane, launch, line, scale) for lane in line.lanes),
+        lanes=(*(_lane(lane, launch, line, scale) for lane in line.lanes), *_whole(line, scale)),
         ticks=_ticks(line, scale),
         failed=scale(line.failed) if line.failed is not None else None,
         begin=clock(line.begin),
@@ -147,12 +149,18 @@ def _ticks(line: TimelineInfo, scale: Scale) -> tuple[Tick, ...]:
         x = scale(time)
         if all(abs(x - other.x) >= _TICK_GAP for other in ticks):
             anchor = "start" if x < 6 else ("end" if x > 94 else "middle")
-            ticks.append(Tick(x, elapsed(time), time == line.failed or x in (0.0, 100.0), anchor))
+            strong_here = time == line.failed or (x in (0.0, 100.0) and not _near(x, line, scale))
+            ticks.append(Tick(x, elapsed(time), strong_here, anchor))
     return tuple(sorted(ticks, key=lambda t: t.x))
 
 
+def _near(x: float, line: TimelineInfo, scale: Scale) -> bool:
+    """Whether a label at `x` would touch that of the failure on a narrow screen."""
+    return line.failed is not None and abs(x - scale(line.failed)) < _NARROW_GAP
+
+
 def _lane(lane: LaneInfo, launch: LaunchInfo, line: TimelineInfo, scale: Scale) -> Lane:
-    bars = [*_stage_bars(lane, line, scale), *_gaps(lane, line, scale)]
+    bars = [*_stage_bars(lane, line, scale), *(_gaps(lane.silences, scale) if lane.stages else ())]
     state = _state(lane.rank, launch)
     return Lane(lane.rank or "no rank", state, _note(lane, launch, state), tuple(bars), _marks(lane, launch, scale))
 
@@ -174,11 +182,17 @@ def _stage_bars(lane: LaneInfo, line: TimelineInfo, scale: Scale) -> list[Bar]:
     return bars
 
 
-def _gaps(lane: LaneInfo, line: TimelineInfo, scale: Scale) -> list[Bar]:
-    if not lane.stages:
+def _whole(line: TimelineInfo, scale: Scale) -> list[Lane]:
+    """A row of its own for the silences of the whole log."""
+    gaps = tuple(_gaps(line.silences, scale))
+    if not gaps:
         return []
+    return [Lane("whole log", "whole", "; ".join(gap.label for gap in gaps), gaps, ())]
+
+
+def _gaps(silences: Iterable[tuple[float, float]], scale: Scale) -> list[Bar]:
     gaps = []
-    for begin, end in (*lane.silences, *line.silences):
+    for begin, end in silences:
         x, width = scale(begin), scale(end) - scale(begin)
         if width > 0:
             label = f"silence of {elapsed(end - begin)}, from {elapsed(begin)} to {elapsed(end)}"
