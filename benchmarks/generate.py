@@ -18,6 +18,8 @@ import sys
 from pathlib import Path
 
 RANKS = 8
+LINES_PER_LAUNCH = 400_000
+"""Lines served before the server is started again (with another form of the log header)."""
 START = datetime.datetime(2026, 3, 5, 8, 0, 0)
 STYLES = ("plain", "axes", "milliseconds")
 FRAMES = (
@@ -255,7 +257,7 @@ class Generator:
             self.style = STYLES[count % 3]
             count += 1
             self.launch()
-            for _ in range(150_000):
+            for _ in range(LINES_PER_LAUNCH):
                 self.serve()
                 if self.left <= 0:
                     break

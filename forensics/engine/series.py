@@ -40,13 +40,13 @@ class Places:
 def series_of(name: str, kind: int, items: list[Loaded], place: Places, rank_maps: list[Array]) -> Series:
     """One series from the batch lines of all inputs."""
     hots = [item.seen.hot[kind] for item in items]
-    row = np.concatenate([_positions(i, item, kind, place) for i, item in enumerate(items)])
-    source = np.concatenate([np.full(len(h.line), i, np.int16) for i, h in enumerate(hots)])
-    line = np.concatenate([h.line for h in hots])
-    time = np.concatenate([h.time - correction(item) for h, item in zip(hots, items, strict=True)])
-    rank = np.concatenate([m[h.rank] for h, m in zip(hots, rank_maps, strict=True)])
+    row = _whole([_positions(i, item, kind, place) for i, item in enumerate(items)])
+    source = _whole([np.full(len(h.line), i, np.int16) for i, h in enumerate(hots)])
+    line = _whole([h.line for h in hots])
+    time = _whole([h.time - correction(item) for h, item in zip(hots, items, strict=True)])
+    rank = _whole([m[h.rank] for h, m in zip(hots, rank_maps, strict=True)])
     names = sorted({column for h in hots for column in h.columns})
-    columns = {c: np.concatenate([h.columns.get(c, np.full(len(h.line), np.nan)) for h in hots]) for c in names}
+    columns = {c: _whole([h.columns.get(c, np.full(len(h.line), np.nan)) for h in hots]) for c in names}
     if len(items) > 1:
         order = np.lexsort((np.arange(len(row)), np.nan_to_num(time, nan=-np.inf) if any(place.mixed) else row, row))
         row, source, line, time, rank = row[order], source[order], line[order], time[order], rank[order]
@@ -55,6 +55,11 @@ def series_of(name: str, kind: int, items: list[Loaded], place: Places, rank_map
     known = {c: values for c, values in columns.items() if not np.isnan(values).all()}
     columns = {**dict.fromkeys(STANDARD, unknown), **known}
     return Series(name, row, source, line, time, rank, columns)
+
+
+def _whole(parts: list[Array]) -> Array:
+    """Parts as one array; a single part is not copied (the series of a large input are large)."""
+    return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
 
 def _positions(number: int, item: Loaded, kind: int, place: Places) -> Array:

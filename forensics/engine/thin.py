@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 Array = npt.NDArray[Any]
-THIN_ABOVE = 256 << 20
+THIN_ABOVE = 128 << 20
 """Inputs up to this size keep every batch line."""
 BUCKETS = 4096
 METRICS = ("running", "queue", "token_usage", "throughput", "input_throughput", "accept_len")

@@ -192,6 +192,8 @@ def read_chunk(source: Source, at: int, wanted: int, step: int, stop: int) -> by
 
 def join_hot(parts: list[Hot]) -> Hot:
     """Batch lines of consecutive chunks or ranges as one, with the union of their columns."""
+    if len(parts) == 1:
+        return parts[0]
     names = list(dict.fromkeys(name for part in parts for name in part.columns))
     kinds = (("line", np.int64), ("time", np.float64), ("rank", np.int16))
     line, time, rank = (
@@ -205,6 +207,8 @@ def join_hot(parts: list[Hot]) -> Hot:
 
 def join_rows(parts: list[Rows]) -> Rows:
     """Rows of consecutive chunks as one."""
+    if len(parts) == 1:
+        return parts[0]
     kinds = (np.int64, np.int32, np.int32, np.int64, np.float64, np.int16, np.int32, np.uint8)
     return Rows(
         *(

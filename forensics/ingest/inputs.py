@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import IO, BinaryIO, cast
 
 from forensics.errors import InputError
+from forensics.ingest.bundle import is_bundle, is_member, open_bundle, open_member
 from forensics.ingest.sources import Source, node_hint
 from forensics.ingest.spool import compression_of, spool, unpack
 from forensics.schema.options import Options
@@ -49,13 +50,18 @@ def open_inputs(names: Sequence[str | Path], options: Options | None = None) -> 
         try:
             if name == "-":
                 sources.append(_stdin())
+            elif is_member(name):
+                sources.append(_checked(open_member(name)))
             else:
                 paths += expand(name)
         except InputError as failure:
             _note(failure, name, failures, problems)
     for path in order_rotated(list(dict.fromkeys(paths))):
         try:
-            sources.append(open_path(path))
+            if is_bundle(path):
+                sources += [_checked(source) for source in open_bundle(path, is_log_name)]
+            else:
+                sources.append(open_path(path))
         except InputError as failure:
             _note(failure, str(path), failures, problems)
     if not sources:
@@ -90,6 +96,11 @@ def expand(name: str) -> list[Path]:
             return matches[:MAX_FILES]
         raise InputError(f"{name}: no file matches", code="input-missing", hint="quote the glob, or check the folder")
     raise InputError(f"{name}: no such file or folder", code="input-missing", hint="check the path")
+
+
+def is_log_name(name: str) -> bool:
+    """Whether a file of this name in a folder or an archive is taken for a log."""
+    return _LOG_NAME.search(name) is not None
 
 
 def _walk(folder: Path) -> Iterator[Path]:
