@@ -169,3 +169,13 @@ def test_unusable_inputs_are_clear_errors(tmp_path: Path, data: bytes) -> None:
 def test_unknown_wrapper_is_a_usage_error(tmp_path: Path) -> None:
     with pytest.raises(UsageError):
         table_of(tmp_path, "x\n", wrapper="parcel")
+
+
+@pytest.mark.parametrize("start", ["", "[2026-05-04 10:00:00 TP0] ", "2026-05-04 10:00:00 ", '{"log":"', "2026-05-04T10:00:00Z ", "May 04 10:00:00 "])
+def test_hostile_lines_end_as_one_row_each(tmp_path: Path, start: str) -> None:
+    """Long runs of what the grammars repeat (a pattern that is not linear would hang here)."""
+    units = ["-", "a", "a.", "a:", " ", "[", "(", '"', "\\", "A_", "/", "0", "%|", "a=b ", "\x1b[", "\r", "| ", "::", "X=1 ", ": ", "TP0 ", "f0"]
+    lines = [start + unit * (8000 // len(unit)) + "x" for unit in units]
+    table = table_of(tmp_path, "start\n" + "\n".join(lines) + "\n")
+    assert table.infos[0].lines == len(units) + 1
+    assert set(table.line.tolist()) <= set(range(1, len(units) + 2))
