@@ -51,6 +51,7 @@ class Bench:
     def __init__(self, folder: Path, runs: int) -> None:
         self.folder = folder
         self.runs = runs
+        self.goals: list[str] = []
 
     def log(self, megabytes: float) -> Path:
         path = self.folder / f"log-{megabytes:g}.log"
@@ -78,6 +79,9 @@ class Bench:
             lines.append(f"| {size:g} MB | {grep.wall:.2f} s | {scan.wall:.2f} s | {scan.cpu:.2f} s | {scan.memory:.0f} MB | {scan.wall / grep.wall:.1f} | {whole.wall:.2f} s | {whole.cpu:.2f} s | "
                          f"{whole.memory:.0f} MB | {whole.wall / grep.wall:.1f} |")
             print(lines[-1], flush=True)
+            self.goals = [_goal("whole `analyze` in at most 12 times the wall time of `grep -c`", whole.wall / grep.wall, 12.0, f"on {size:g} MB"),
+                          _goal("peak memory of `analyze` at most 400 MB", whole.memory, 400.0, f"on {size:g} MB"),
+                          _goal("peak memory of the scan at most 400 MB", scan.memory, 400.0, f"on {size:g} MB")]
             if size > 150:
                 path.unlink()
         return lines
@@ -120,6 +124,10 @@ class Bench:
                 f"(ratio {whole.cpu / imports.cpu:.1f})."]
 
 
+def _goal(text: str, measured: float, bound: float, where: str) -> str:
+    return f"- {text}: {measured:.1f} {where}, {'met' if measured <= bound else 'not met'}."
+
+
 def _unique_lines(path: Path, megabytes: int) -> None:
     import random
 
@@ -146,6 +154,7 @@ def page(bench: Bench, sizes: list[float], command: str) -> str:
         "where wall and CPU disagree, CPU is the steadier figure. Logs come from `benchmarks/generate.py` (8 ranks). Memory is the proportional set size of all processes together.", "",
         "## Growth with size", "", *growth, "",
         "`scan` reads and classifies every line; `analyze` is the whole command with all shipped rules and findings, start-up included.", "",
+        *bench.goals, "",
         "## Against other tools", "", *tools, "",
         "## Worst case and small logs", "", *(f"- {line}" for line in (*worst, *small)), "",
     ])

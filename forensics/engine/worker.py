@@ -24,7 +24,7 @@ from forensics.ingest.sources import Source
 
 SPLIT_ABOVE = 64 << 20
 """Inputs above this size are scanned by two processes, unless told otherwise."""
-COMPILE_ABOVE = 150 << 20
+COMPILE_ABOVE = 400 << 20
 """Inputs above this size gain more from the compiled kernel than its loading takes."""
 _FIELDS = ("offset", "length", "lead", "line", "time", "rank", "shape", "flags")
 

@@ -29,6 +29,7 @@ MAX_HEADER = 1 << 20
 """Bytes that the headers of one member may take."""
 _RATIO_FLOOR = 256 << 20
 _BLOCK = 512
+_STEP = 1 << 16
 _CHECKSUM = slice(148, 156)
 
 REPORTS = ("check_env.txt", "packages.txt", "nvidia-smi.txt", "topology.txt", "environment.txt")
@@ -69,9 +70,27 @@ class _Metered(RawIOBase):
         return data
 
 
+class _Content(RawIOBase):
+    """Content of one member; where the archive ends early it raises EOFError, as damaged compressed streams do."""
+
+    def __init__(self, stream: IO[bytes]) -> None:
+        self._stream = stream
+
+    def readable(self) -> bool:
+        return True
+
+    def read(self, size: int = -1) -> bytes:
+        try:
+            return self._stream.read(size)
+        except (tarfile.TarError, zlib.error, zstandard.ZstdError) as error:
+            raise EOFError(str(error)) from None
+
+
 def is_bundle(path: Path) -> bool:
     """Whether the content (not the name) is a tar archive, compressed or not."""
     try:
+        if not path.is_file():
+            return False
         with path.open("rb") as raw:
             head = raw.read(4)
             raw.seek(0)
@@ -122,7 +141,7 @@ def _members(path: Path) -> Iterator[tuple[str, IO[bytes]]]:
 
 
 def _walk(path: Path, metered: _Metered) -> Iterator[tuple[str, IO[bytes]]]:
-    with tarfile.open(fileobj=cast(IO[bytes], metered), mode="r|", bufsize=_BLOCK) as archive:
+    with tarfile.open(fileobj=cast(IO[bytes], metered), mode="r|", bufsize=_STEP) as archive:
         count = 0
         while True:
             metered.header = MAX_HEADER
@@ -136,11 +155,11 @@ def _walk(path: Path, metered: _Metered) -> Iterator[tuple[str, IO[bytes]]]:
             metered.header = None
             content = archive.extractfile(member) if member.isreg() else None
             if content is not None:
-                yield member.name.removeprefix("./"), content
+                yield member.name.removeprefix("./"), cast(IO[bytes], _Content(content))
                 while content.read(1 << 20):
                     pass
             # The archive keeps every header it has seen; a long one would fill memory.
-            archive.members = []
+            archive.members = []  # type: ignore[attr-defined]
 
 
 def _check(path: Path, member: tarfile.TarInfo) -> None:
@@ -179,9 +198,14 @@ def open_bundle(path: Path, is_log: object = None) -> tuple[Source, ...]:
                 kernel += _opened(path, name, content)
             elif _wanted(name, is_log):
                 logs += _opened(path, name, content)
+    except InputError as error:
+        # What was readable before the archive breaks off is worth more than nothing; hostile ones are refused whole.
+        if error.code != "bundle-bad" or not logs:
+            _close(logs, kernel)
+            raise
+        logs[-1].notes = (*logs[-1].notes, error.message)
     except BaseException:
-        for source in (*logs, *kernel):
-            source.close()
+        _close(logs, kernel)
         raise
     if not logs:
         shown = ", ".join(names[:6]) or "nothing"
@@ -189,6 +213,11 @@ def open_bundle(path: Path, is_log: object = None) -> tuple[Source, ...]:
             f"{path}: holds no log (it has: {shown})", code="bundle-no-log", hint="forensics collect --log server.log"
         )
     return (*logs, *kernel)
+
+
+def _close(*groups: list[Source]) -> None:
+    for source in (s for group in groups for s in group):
+        source.close()
 
 
 def _wanted(name: str, is_log: object) -> bool:
