@@ -16,6 +16,7 @@ from forensics.engine.scan import scan
 from forensics.engine.table import EventTable
 from forensics.errors import ForensicsError, UsageError
 from forensics.grammar.blocks import find_blocks
+from forensics.ingest.bundle import is_bundle, reports_of
 from forensics.ingest.inputs import open_inputs
 from forensics.knowledge.store import Knowledge, load
 from forensics.output.mask import mask
@@ -84,6 +85,7 @@ def report(reading: Reading, options: Options, knowledge: Knowledge) -> Report:
 def read(names: Sequence[str], options: Options, knowledge: Knowledge, prefix: str = "L") -> Reading:
     """Inputs to cases. `prefix` names the launches of inputs that are not the ones under analysis (`B1` …)."""
     inputs = open_inputs(names, options)
+    options = replace(options, env=(*options.env, *bundled_reports(names)))
     return read_table(scan(inputs.sources, options), options, knowledge, prefix, tuple(inputs.problems))
 
 
@@ -104,6 +106,12 @@ def read_table(
         full = find_failures(table, blocks, named, signals, rules)
         earlier.append(Case(table, blocks, full, signals, rules, symptom=options.symptom, earlier=tuple(earlier)))
     return Reading(table, blocks, tuple(earlier), problems)
+
+
+def bundled_reports(names: Sequence[str]) -> tuple[Path, ...]:
+    """Environment reports inside the bundles among the names."""
+    paths = [Path(n) for n in dict.fromkeys(str(n) for n in names) if n != "-"]
+    return tuple(report for p in paths if p.is_file() and is_bundle(p) for report in reports_of(p))
 
 
 def masker(options: Options, extra: Sequence[str] = ()) -> Callable[[str], str]:

@@ -81,7 +81,8 @@ class _Content(RawIOBase):
 
     def read(self, size: int = -1) -> bytes:
         try:
-            return self._stream.read(size)
+            # Small steps: where the archive ends early, the step at the end is lost.
+            return self._stream.read(_STEP if size < 0 else min(size, _STEP))
         except (tarfile.TarError, zlib.error, zstandard.ZstdError) as error:
             raise EOFError(str(error)) from None
 
@@ -266,7 +267,11 @@ def read_member(name: str, limit: int) -> bytes:
     archive, _, wanted = name.partition(SEPARATOR)
     for member, content in _members(Path(archive)):
         if member == wanted:
-            return content.read(limit)
+            parts: list[bytes] = []
+            while limit > 0 and (block := content.read(limit)):
+                parts.append(block)
+                limit -= len(block)
+            return b"".join(parts)
     raise InputError(f"{name}: the bundle has no such member", code="input-missing")
 
 

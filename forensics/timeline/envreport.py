@@ -8,6 +8,7 @@ from pathlib import Path
 
 from forensics.engine.table import STAMPED
 from forensics.errors import InputError
+from forensics.ingest.bundle import is_member, read_member
 from forensics.schema.facts import Fact, Value
 from forensics.schema.span import Span
 from forensics.timeline.facts_gpu import family_of, known_gpu
@@ -36,6 +37,7 @@ _SMI_MEMORY = re.compile(r"(\d+)MiB\s*/\s*(\d+)MiB")
 _TOPOLOGY = re.compile(r"\s*GPU\d+\s+(.*)$")
 _LINK = re.compile(r"\bNV\d+\b")
 _PCIE = re.compile(r"\b(?:NODE|SYS|PHB|PXB|PIX)\b")
+_ENV = re.compile(r"env ([A-Z][A-Z0-9_]*)=(.*)")
 _HYPERVISOR = re.compile(r"Hypervisor vendor::? (\S+)")
 
 
@@ -60,6 +62,9 @@ class _Reader:
         package = _LINE.match(text.strip())
         if package and package.group(1).strip() in _PACKAGES:
             self.put(_PACKAGES[package.group(1).strip()], package.group(2), where)
+        variable = _ENV.fullmatch(text)
+        if variable:
+            self.put(f"env.{variable.group(1)}", variable.group(2), where)
         head = _SMI_HEAD.search(text)
         if head:
             self.put("version.driver", head.group(1), where)
@@ -108,8 +113,7 @@ def read_env_report(path: Path) -> tuple[Fact, ...]:
     Raises InputError where the file cannot be read. A file that states nothing gives no facts.
     """
     try:
-        with path.open("rb") as stream:
-            data = stream.read(MAX_BYTES)
+        data = _content(path)
     except OSError as error:
         raise InputError(f"cannot read the environment report {path}: {error.strerror}", code="env-report") from error
     reader = _Reader()
@@ -119,6 +123,14 @@ def read_env_report(path: Path) -> tuple[Fact, ...]:
         reader.line(text, Span(str(path), number, 1, offset, offset + len(raw)))
         offset += len(raw) + 1
     return tuple(reader.found.values())
+
+
+def _content(path: Path) -> bytes:
+    """The head of a report: a file, or a member of a bundle (`bundle.tar.zst!/check_env.txt`)."""
+    if is_member(str(path)):
+        return read_member(str(path), MAX_BYTES)
+    with path.open("rb") as stream:
+        return stream.read(MAX_BYTES)
 
 
 def add_reports(sheet: Sheet) -> None:

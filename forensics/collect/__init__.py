@@ -1,0 +1,1 @@
+"""What a diagnosis needs from the server's host, in one file."""
