@@ -125,7 +125,8 @@ def _figure(
             axes.plot(one.times, one.values, color=colours[one.rank], linewidth=width, marker=marker, markersize=2.6)
         _frame(axes, name, series, line, span)
         out = io.StringIO()
-        FigureCanvasSVG(figure).print_svg(out, metadata={"Date": None, "Creator": None, "Format": None, "Type": None})
+        canvas: Any = FigureCanvasSVG(figure)
+        canvas.print_svg(out, metadata={"Date": None, "Creator": None, "Format": None, "Type": None})
     return restyle(out.getvalue(), PALETTE, name)
 
 

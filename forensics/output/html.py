@@ -16,7 +16,7 @@ from typing import Any
 from forensics.errors import UsageError
 from forensics.output import html_view as view
 from forensics.output.clean import clean
-from forensics.output.view import focus_of, live, ruled_out
+from forensics.output.view import change_text, focus_of, live, outcome_text, ruled_out, setting_name, value_text
 from forensics.schema.report import Report
 
 _NEEDED = ("jinja2", "matplotlib")
@@ -98,8 +98,9 @@ def _environment() -> Any:
         lstrip_blocks=True,
     )
     functions: tuple[Callable[..., Any], ...] = (
-        view.place, view.short_place, view.strip, view.badge, view.value, view.fix_rows, view.change, view.interval,
-        view.size, view.first_words, view.followers, view.unknown, view.numbers, view.aside,
+        view.place, view.short_place, view.strip, view.badge, view.fix_rows, view.interval, view.size, view.numbers,
+        view.first_words, view.followers, view.unknown, view.aside, value_text, change_text, setting_name,
+        outcome_text,
     )  # fmt: skip
     environment.globals.update({function.__name__: function for function in functions})
     return environment

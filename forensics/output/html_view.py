@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from forensics.output.fixes import fix_lines
 from forensics.schema.launch import STAGES
-from forensics.schema.report import Change, FailureInfo, FixInfo, LaunchInfo, NextStep, Report, Where
+from forensics.schema.report import FailureInfo, FixInfo, LaunchInfo, NextStep, Report, Where
 
 BAD_ENDS = ("crashed", "killed", "hung")
 _BUDGET = 4000
@@ -97,26 +97,6 @@ def place(where: Where) -> str:
 def short_place(where: Where, launch: LaunchInfo) -> str:
     """`line:column` in the launch's own file, which a table need not repeat in every row."""
     return f"{where.line}:{where.column}" if where.path == launch.path else place(where)
-
-
-def value(of: object) -> str:
-    """A fact's or argument's value in words."""
-    if of is None:
-        return "unset"
-    if isinstance(of, bool):
-        return "on" if of else "off"
-    if isinstance(of, list):
-        return ", ".join(value(item) for item in of) or "empty"
-    return str(of)
-
-
-def change(of: Change) -> str:
-    """What an attempt changed."""
-    if of.after is None:
-        return f"without {of.name}"
-    if of.after is True:
-        return of.name
-    return f"{of.name}={value(of.after)}" if of.kind == "env" else f"{of.name} {value(of.after)}"
 
 
 def fix_rows(steps: list[FixInfo]) -> Iterator[tuple[str, str, str]]:

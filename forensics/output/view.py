@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from forensics.schema.report import GroundInfo, HypothesisInfo, LaunchInfo, Report, Where
+from forensics.schema.report import AttemptInfo, Change, GroundInfo, HypothesisInfo, LaunchInfo, Report, Where
 
 
 def focus_of(report: Report) -> LaunchInfo | None:
@@ -35,6 +35,45 @@ def main_place(hypothesis: HypothesisInfo, launch: LaunchInfo) -> Where | None:
 def ground_text(ground: GroundInfo) -> str:
     """What a ground says, in the reader's words where there are any."""
     return ground.why or ground.condition
+
+
+def value_text(value: object) -> str:
+    """A fact's or an argument's value in words."""
+    if value is None:
+        return "unset"
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    if isinstance(value, list):
+        return ", ".join(value_text(item) for item in value) or "empty"
+    return str(value)
+
+
+def setting_name(name: str) -> str:
+    """`--page-size` for `args.page_size` or `page_size`; other facts keep their names."""
+    plain = name.removeprefix("args.")
+    if plain.startswith("-") or (plain == name and "." in name):
+        return name
+    return "--" + plain.replace("_", "-")
+
+
+def change_text(change: Change) -> str:
+    """What an attempt changed, as it would be typed."""
+    name = setting_name(change.name) if change.kind == "flag" else change.name
+    if change.after is None:
+        return f"without {name}"
+    if change.after is True:
+        return name
+    if change.after is False:
+        return f"{name} off"
+    return f"{name}={value_text(change.after)}" if change.kind == "env" else f"{name} {value_text(change.after)}"
+
+
+def outcome_text(attempt: AttemptInfo) -> str:
+    """How an attempt ended; a failure that an earlier one showed is not told twice."""
+    told = attempt.outcome
+    if attempt.same_failure_as:
+        told = f"{told.partition(':')[0]}, as {attempt.same_failure_as}"
+    return told
 
 
 def places(report: Report) -> Iterator[tuple[LaunchInfo, str, Where, str]]:

@@ -1,0 +1,146 @@
+"""Words and small drawings of the terminal report: stage strips, ranges of ranks, places named once in full."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from rich.text import Text
+
+from forensics.output.clean import clean
+from forensics.schema.launch import STAGES
+from forensics.schema.report import FirstFailure, LaunchInfo, SourceInfo, Where
+
+WIDE = 116
+"""Columns from which a launch strip names every stage."""
+_END_MARK = {"crashed": "✗", "killed": "✗", "hung": "…", "stopped": "■", "running": "▸"}
+_END_STYLE = {"crashed": "bold red", "killed": "bold red", "hung": "bold red", "stopped": "green", "running": "green"}
+_RANK = re.compile(r"^(.*?)(\d+)$")
+
+
+class Places:
+    """Names each place in full once, so that it can be opened; later it is only `line N`."""
+
+    def __init__(self, sources: list[SourceInfo]) -> None:
+        self.single = len(sources) == 1
+        self.named: set[tuple[str, int, int]] = set()
+
+    def __call__(self, where: Where) -> str:
+        key = (where.path, where.line, where.column)
+        if self.single and key in self.named:
+            return f"line {where.line}"
+        self.named.add(key)
+        return full_place(where)
+
+
+def full_place(where: Where) -> str:
+    """`path:line:column`."""
+    return f"{clean(where.path)}:{where.line}:{where.column}"
+
+
+def stage_strip(launch: LaunchInfo, width: int) -> Text:
+    """The stages that were passed and where the launch ended: their names where there is room, else a bar of as many
+    cells as there are stages."""
+    order = list(STAGES)
+    last = order.index(launch.reached) if launch.reached in order else -1
+    reached = launch.reached or "nothing known"
+    text = Text()
+    if width >= WIDE:
+        text.append(" ▸ ".join(order[: last + 1]) or reached)
+    else:
+        text.append("■" * (last + 1), style="green")
+        text.append("□" * (len(order) - last - 1), style="dim")
+        text.append(f" {reached}")
+    stage, _, share = launch.progress.partition(" ")
+    if stage == launch.reached and share and share != "100 %":
+        text.append(f" {clean(share)}")
+    text.append(f" {_END_MARK.get(launch.ended, '·')} {ending(launch)}", style=_END_STYLE.get(launch.ended, "dim"))
+    return text
+
+
+def ending(launch: LaunchInfo) -> str:
+    """`crashed in decode`, `log ends here`."""
+    where = launch.first_failure.stage if launch.first_failure else ""
+    ended = launch.ended.replace("log-ends", "log ends here")
+    if where and launch.ended in ("crashed", "hung", "killed") and where != launch.reached:
+        return f"{ended} in {where}"
+    return ended
+
+
+def missing_ranks(launch: LaunchInfo) -> str:
+    """Which of the expected ranks have no line."""
+    ranks = launch.ranks
+    if not ranks.missing:
+        return ""
+    return f"{rank_ranges(ranks.missing)} never reported ({len(ranks.seen)} of {len(ranks.expected)} ranks seen)"
+
+
+def rank_ranges(ranks: list[str], most: int = 8) -> str:
+    """`TP0–TP3, TP6` in place of every name."""
+    runs: list[list[str]] = []
+    for rank in ranks:
+        if runs and _follows(runs[-1][-1], rank):
+            runs[-1].append(rank)
+        else:
+            runs.append([rank])
+    parts: list[str] = []
+    for run in runs:
+        parts += [f"{run[0]}–{run[-1]}"] if len(run) > 2 else run
+    more = f" and {len(parts) - most} more" if len(parts) > most else ""
+    return clean(", ".join(parts[:most]) + more)
+
+
+def _follows(before: str, rank: str) -> bool:
+    left, right = _RANK.match(before), _RANK.match(rank)
+    if not left or not right or len(left[2]) > 9 or len(right[2]) > 9:
+        return False
+    return left[1] == right[1] and int(right[2]) == int(left[2]) + 1
+
+
+def reporters(first: FirstFailure) -> str:
+    """On whom the first failure shows, and who else reported it."""
+    who = f"rank {clean(first.rank)}" if first.rank else "no rank on the line"
+    others = [rank for rank in first.reporters if rank != first.rank]
+    if not others:
+        return who
+    order = sorted(others, key=lambda r: (len(r), r))
+    named = rank_ranges(order)
+    first_one = f" ({clean(others[0])} first)" if len(others) > 1 else ""
+    return f"{who}, {'then ' if first.rank else ''}reported by {named}{first_one if not first.rank else ''}"
+
+
+def context_rows(first: FirstFailure, width: int, lines: int | None = None) -> Iterable[Text]:
+    """The line that states the failure (wrapped, never cut to nothing) among its neighbours (one row each)."""
+    rows = first.context or [first.where.model_copy(update={"text": first.text})]
+    if lines == 0:
+        rows = [row for row in rows if _is(row, first.where)] or rows[:1]
+    digits = max(len(str(row.line)) for row in rows)
+    room = max(20, width - digits - 5)
+    before = rows[0].line - 1
+    for row in rows:
+        if row.line > before + 1:
+            yield Text(f"  {'⋮':>{digits}}", style="dim")
+        before = row.line
+        here = _is(row, first.where)
+        text = Text(f"{'▸' if here else ' '} {row.line:>{digits}} │ ", style="bold red" if here else "dim")
+        content = clean(row.text or "")
+        limit = room * 3 if here and lines != 0 else room * (2 if here else 1)
+        text.append(cut(content, limit), style="bold" if here else "dim")
+        yield text
+
+
+def _is(row: Where, place: Where) -> bool:
+    return (row.path, row.line) == (place.path, place.line)
+
+
+def cut(text: str, room: int) -> str:
+    """At most `room` characters, the last one `…` where something is missing."""
+    return text if len(text) <= room else text[: max(1, room - 1)] + "…"
+
+
+def sources_line(sources: list[SourceInfo]) -> str:
+    """Inputs with their length."""
+    parts = [f"{clean(s.path)}, {s.lines:,} lines" for s in sources[:4]]
+    if len(sources) > 4:
+        parts.append(f"{len(sources) - 4} more")
+    return "; ".join(parts)
