@@ -5,11 +5,12 @@ from __future__ import annotations
 import unicodedata
 
 _KEEP = {"\t": "    "}
-_HIDDEN = {"Cc", "Cf", "Cs", "Co", "Zl", "Zp"}
+# Cn: not (yet) assigned, and U+FFFE, U+FFFF, which XML cannot hold
+_HIDDEN = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
 
 
 def clean(text: str, limit: int = 0) -> str:
-    """`text` on one line with every control, format, surrogate and private-use character replaced by a visible one.
+    """`text` on one line with every control, format, surrogate, private-use and unassigned character replaced by a visible one.
 
     `limit` (characters, 0 = none) cuts the end and says how many were cut.
     """

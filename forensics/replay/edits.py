@@ -87,7 +87,25 @@ def change_command(text: str, changes: Iterable[Change]) -> str:
         else:
             edits = _env_edits(command, change)
         text = apply(text, edits)
+        _check_stated(text, change)
     return text
+
+
+def _check_stated(text: str, change: Change) -> None:
+    """Refuse an edit that the shell would not read as meant (a quote that never closes swallows what follows)."""
+    command = read_command(text, catalog())
+    if command is not None and change.kind == "flag":
+        main = main_spelling(change.name)
+        if any(main_spelling(f.name) == main for f in command.flags) == (change.op == "set"):
+            return
+    elif command is not None:
+        values = [a.value for a in command.env if a.name == change.name]
+        if values[-1:] == [change.value or ""] if change.op == "set" else not values:
+            return
+    raise ReplayError(
+        f"the command cannot be edited so that it states `{change}`",
+        hint="a quote that does not close, or an odd word; give the command with --launch or --launch-file",
+    )
 
 
 def read_server(text: str) -> Command:
