@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -20,6 +21,7 @@ EXAMPLES = """Examples:
   forensics analyze node0.log node1.log.gz --env check_env.txt
   forensics analyze server.log --symptom garbage --baseline good.log
   forensics analyze server.log --format json -o report.json
+  forensics analyze server.log --format html -o report.html
 
 Exit code: 0 no failure, 1 a failure or a stated symptom, 2 nothing usable or bad usage, 70 a bug."""
 
@@ -29,7 +31,9 @@ def analyze(
     logs: Annotated[
         list[str], typer.Argument(help="Files, folders, globs, .gz, .zst, bundles, or - for standard input.")
     ],
-    format: Annotated[str, typer.Option("--format", "-f", help="text, json, or another output format.")] = "text",
+    format: Annotated[
+        str, typer.Option("--format", "-f", help="text, json, html, md, issue, sarif, gcc, github or junit.")
+    ] = "text",
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="Write here instead of standard output.")
     ] = None,
@@ -49,15 +53,19 @@ def analyze(
     brief: Annotated[bool, typer.Option("--brief", help="One screen.")] = False,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="All grounds, facts and differences.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="One line.")] = False,
+    issue: Annotated[bool, typer.Option("--issue", help="What an upstream bug report needs: --format issue.")] = False,
     no_mask: Annotated[
         bool, typer.Option("--no-mask", help="Show secrets and user text as they stand in the log.")
     ] = False,
     width: Annotated[int, typer.Option(help="Columns of the text report; 0 asks the terminal.")] = 0,
 ) -> int:
     """Say what failed first, why, what is ruled out and what to change."""
+    from forensics.cli.progress import progress_bar
     from forensics.cli.times import parse_size, parse_time
     from forensics.output.formats import check_format, render
 
+    if issue:
+        format = "issue"
     check_format(format)
     options = Options(
         launch=_launch(launch),
@@ -77,7 +85,8 @@ def analyze(
     )
     from forensics.analysis import analyze as run
 
-    report = run(logs, options)
+    with progress_bar(wanted=not quiet) as told:
+        report = run(logs, replace(options, progress=told))
     text = render(
         report,
         format,

@@ -36,7 +36,11 @@ def scan(inputs: Inputs | Sequence[Source | Path | str], options: Options | None
     options = options or Options()
     if options.wrapper is not None and options.wrapper not in WRAPPERS:
         raise UsageError(f"unknown wrapper {options.wrapper!r}", hint=f"one of: {', '.join(WRAPPERS)}")
-    loaded = [Loaded(source, _load(source, options)) for source in _sources(inputs)]
+    sources = _sources(inputs)
+    if options.progress is not None:
+        for source in sources:
+            options.progress(source.name, 0, source.size)
+    loaded = [Loaded(source, _load(source, options)) for source in sources]
     return build_table(order_inputs(loaded), options)
 
 
@@ -52,7 +56,8 @@ def _load(source: Source, options: Options) -> Assembled:
     seen = probe(source, options.wrapper)
     engine = choose_engine(options.engine, source.size)
     chunk = max(64, options.chunk_bytes)
-    return assemble(scan_source(source, seen, options.wrapper, chunk, options.processes, engine), seen)
+    found = scan_source(source, seen, options.wrapper, chunk, options.processes, engine, options.progress)
+    return assemble(found, seen)
 
 
 def build_table(groups: list[list[Loaded]], options: Options) -> EventTable:

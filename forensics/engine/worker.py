@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -29,6 +30,10 @@ COMPILE_ABOVE = 400 << 20
 _FIELDS = ("offset", "length", "lead", "line", "time", "rank", "shape", "flags")
 
 
+Progress = Callable[[str, int, int], None]
+"""Told the input's name, its bytes read so far (estimated where several processes read) and all of its bytes."""
+
+
 @dataclass(slots=True)
 class Scanned:
     """What one process saw: rows, batch lines, its own tables of shapes and ranks. Lines count from 1."""
@@ -47,19 +52,25 @@ class Scanned:
 
 
 def scan_source(
-    source: Source, probe: Probe, forced: str | None, chunk_bytes: int, processes: int, engine: str = "numpy"
+    source: Source,
+    probe: Probe,
+    forced: str | None,
+    chunk_bytes: int,
+    processes: int,
+    engine: str = "numpy",
+    progress: Progress | None = None,
 ) -> list[Scanned]:
-    """All ranges of a source, in order."""
+    """All ranges of a source, in order. `progress` hears of the first range only; the others keep pace with it."""
     count = processes or (1 if source.size < SPLIT_ABOVE else 2)
     cuts = cut_points(source, count, probe, forced)
     ranges = list(pairwise(cuts))
     if len(ranges) == 1:
-        return [scan_range(source, probe, forced, chunk_bytes, *ranges[0], engine)]
+        return [scan_range(source, probe, forced, chunk_bytes, *ranges[0], engine, progress)]
     with ProcessPoolExecutor(
         len(ranges) - 1, mp_context=get_context("fork"), initializer=_inherit, initargs=(source,)
     ) as pool:
         later = [pool.submit(_scan_inherited, probe, forced, chunk_bytes, a, b, engine) for a, b in ranges[1:]]
-        first = scan_range(source, probe, forced, chunk_bytes, *ranges[0], engine)
+        first = scan_range(source, probe, forced, chunk_bytes, *ranges[0], engine, progress)
         return [first, *(task.result() for task in later)]
 
 
@@ -116,7 +127,14 @@ def _line_before(source: Source, at: int) -> str:
 
 
 def scan_range(
-    source: Source, probe: Probe, forced: str | None, chunk_bytes: int, start: int, stop: int, engine: str = "numpy"
+    source: Source,
+    probe: Probe,
+    forced: str | None,
+    chunk_bytes: int,
+    start: int,
+    stop: int,
+    engine: str = "numpy",
+    progress: Progress | None = None,
 ) -> Scanned:
     """Scan [start, stop) of a source in chunks of about `chunk_bytes`."""
     reader = LineReader(probe.preamble, forced)
@@ -138,6 +156,8 @@ def scan_range(
         kept.append(rows)
         for kind, batch in found.items():
             hot[kind].append(batch)
+        if progress is not None:
+            progress(source.name, source.size * (at - start) // (stop - start), source.size)
     counts = [*scanner.shape_counts.tolist(), *([0] * len(table.shapes))][: len(table.shapes)]
     used_wrappers = np.flatnonzero(scanner.wrapper_counts)
     wrappers = {WRAPPER_NAMES[name] for names, i in table.wrappers.items() if i in used_wrappers for name in names}

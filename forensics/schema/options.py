@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from pathlib import Path
 
 SYMPTOMS = ("crash", "hang", "garbage", "slow", "refused")
@@ -13,7 +14,8 @@ class Options:
     """`launch`: `last`, `all` or a 1-based number as text. `since`/`until`: seconds since the epoch in the log's own
     clock. `symptom`: what the user saw. `env`/`baseline`/`history`: paths of further explicit inputs. `kb`/`rules`:
     further folders. `wrapper`: forces one. `processes`: worker processes (0 = choose). `chunk_bytes`: read size.
-    `engine`: `auto`, `numpy` or `compiled`. `mask`: hide secrets. `max_bytes`: bound on a JSON report (0 = none)."""
+    `engine`: `auto`, `numpy` or `compiled`. `mask`: hide secrets. `max_bytes`: bound on a JSON report (0 = none).
+    `progress` is told (input, bytes read, its bytes) as the scan goes on; it changes no result."""
 
     launch: str = "last"
     since: float | None = None
@@ -31,3 +33,4 @@ class Options:
     engine: str = "auto"
     mask: bool = True
     max_bytes: int = 0
+    progress: Callable[[str, int, int], None] | None = field(default=None, compare=False, repr=False)
