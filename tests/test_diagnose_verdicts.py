@@ -168,3 +168,38 @@ def test_ids_are_stable_and_nested(tmp_path: Path, log: str) -> None:
     found = hypothesis(diagnose([log], known), "a")
     assert found.id == "L1.H1"
     assert [g.id for g in found.grounds] == [f"L1.H1.G{n}" for n in range(1, len(found.grounds) + 1)]
+
+
+REWORDED = """[2026-05-01 10:00:51] Scheduler hit an exception: Traceback (most recent call last):
+  File "/opt/venv/lib/python3.12/site-packages/sglang/srt/layers/frob.py", line 31, in forward
+ValueError: frobnication of layer 12 got 4096 gears where 2048 were geared{tail}
+
+"""
+PAGE = """
+```log match
+[2026-05-01 10:00:51] Scheduler hit an exception: Traceback (most recent call last):
+  File "/opt/a/sglang/srt/layers/frob.py", line 30, in forward
+ValueError: frobnication of layer 3 got 128 gears where 64 were expected
+```
+"""
+
+
+def test_a_reworded_message_is_pointed_at_and_stays_unexplained(tmp_path: Path) -> None:
+    log = write(tmp_path, "server.log", launch_text(REWORDED.format(tail="")))
+    path = finding(tmp_path, "gears", must=["triton-shared-memory"])
+    path.write_text(path.read_text() + PAGE)
+    info = focus(diagnose([log], knowledge(path)))
+    assert info.nearest == ["gears"]
+    assert info.unexplained
+    top = info.hypotheses[0]
+    assert (top.finding, top.verdict) == ("gears", "possible")
+    assert "resembles" in top.why
+
+
+def test_a_likeness_that_settings_contradict_is_only_a_pointer(tmp_path: Path) -> None:
+    log = write(tmp_path, "server.log", launch_text(REWORDED.format(tail="")))
+    path = finding(tmp_path, "gears", applies=["args.dtype = float16"], must=["triton-shared-memory"])
+    path.write_text(path.read_text() + PAGE)
+    info = focus(diagnose([log], knowledge(path)))
+    assert info.nearest == ["gears"]
+    assert [h.kind for h in info.hypotheses] == ["engine"]

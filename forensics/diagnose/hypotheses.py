@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from forensics.diagnose import exclusion, general, next_step, rank, similar
 from forensics.diagnose.candidates import (
@@ -18,12 +18,14 @@ from forensics.diagnose.candidates import (
 from forensics.diagnose.controls import Comparison, compare
 from forensics.diagnose.evidence import Around, evidence, excluded_aside, one_claim
 from forensics.diagnose.general import General
+from forensics.diagnose.grounds import FOR, Ground
 from forensics.diagnose.past import Past
 from forensics.diagnose.tried import Pair, failing_alike, pairs
-from forensics.diagnose.verdict import LIKELY, RULED_OUT, Evidence, Judged, judge
+from forensics.diagnose.verdict import LIKELY, POSSIBLE, RULED_OUT, Evidence, Judged, judge
 from forensics.knowledge.store import Knowledge
 from forensics.rulebook.case import Case
 from forensics.schema.finding import Finding
+from forensics.schema.launch import Failure
 from forensics.schema.report import NextStep
 
 MAX_LIVE = 8
@@ -72,6 +74,7 @@ def diagnose_launch(
     shown = not explained or (failure is not None and live[0].candidate.role == SYMPTOM)
     unclaimed = next((p for p in around.pairs if not any(j.evidence.comparison for j in live)), None)
     near = similar.nearest(failure.text, findings) if failure and not explained else []
+    live = (*_resembling(near, failure, findings, around), *live) if failure else live
     return Diagnosis(
         asked=True,
         judged=(*live, *dead),
@@ -80,7 +83,7 @@ def diagnose_launch(
         unclaimed=unclaimed,
         comparison=comparison,
         unnamed=_unnamed(comparison, live),
-        nearest=tuple(near),
+        nearest=tuple(name for name, _ in near),
         unexplained=failure is not None and not explained and unclaimed is None,
         steps=next_step.next_steps(case, live, alike, comparison, reading),
     )
@@ -102,6 +105,26 @@ def _judged(findings: Sequence[Finding], around: Around) -> tuple[tuple[Judged, 
     standing = tuple([j for j in judged if j.verdict != RULED_OUT][:MAX_LIVE])
     dead = [*(j for j in judged if j.verdict == RULED_OUT), *judge(out)]
     return standing, tuple(_most_similar(dead, standing))
+
+
+def _resembling(
+    near: Sequence[tuple[str, float]], failure: Failure, findings: Sequence[Finding], around: Around
+) -> tuple[Judged, ...]:
+    """Findings whose log has a line much like the failing one, where nothing explains it: releases reword messages.
+    Possible at most, and only where no setting speaks against them."""
+    named = {f.id: f for f in findings}
+    found = []
+    for name, score in near:
+        candidate = around.weighed.of(named[name], around.case)
+        fits = not any(g.value is False and not g.observed for g in (*candidate.ledger.must, *candidate.ledger.applies))
+        if not similar.CLOSE <= score < similar.SAME or not fits or candidate.ledger.held("excludes"):
+            continue
+        why = f"the failing line resembles a line of its log ({score:.0f} %), but its own signs were not seen"
+        place = (around.case.table.span(failure.row),)
+        ground = Ground(FOR, "weak", "the failing line resembles its log", True, why, where=place, observed=True)
+        shaped = replace(candidate, explains=(failure.id,), role=ASSUMED, row=failure.row)
+        found.append(Judged(shaped, POSSIBLE, why, Evidence(extra=(ground,))))
+    return tuple(found)
 
 
 def _most_similar(dead: Sequence[Judged], leaders: Sequence[Judged]) -> list[Judged]:

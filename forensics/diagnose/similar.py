@@ -1,4 +1,4 @@
-"""The findings whose logs look most like a first failure: a pointer for a reader, never a verdict."""
+"""The findings whose logs look most like a first failure: a pointer where no known cause fits, never more."""
 
 from __future__ import annotations
 
@@ -10,31 +10,57 @@ from rapidfuzz import fuzz
 from forensics.schema.finding import Finding
 
 _DIGITS = re.compile(r"0x[0-9a-fA-F]+|\d+(?:\.\d+)*")
-_HEAD = re.compile(r"^\[[^\]]{6,60}\]\s*")
-_DULL = re.compile(r'^\s*(?:File "|Traceback|\^|$)|^\s{2,}')
-MIN_SCORE = 72.0
+_PATH = re.compile(r"/(?:[\w.+@-]+/)+")
+_HEAD = re.compile(r"^\[[^\]]{6,60}\]\s*(?:(?:INFO|WARNING|ERROR) [\w./]+:\d+: )?")
+_DULL = re.compile(
+    r'^\s*(?:File "|Traceback|\^|$)|^\s{2,}|Scheduler hit an exception|server_args=|Load weight|[Ss]igquit|SIGQUIT'
+    r"|Memory pool|Init torch|fired up|Prefill batch|Decode batch|KV Cache|Capture cuda graph (?:begin|bs|end)|INFO:"
+)
+MIN_SCORE = 74.0
+CLOSE, SAME = 84.0, 97.0
+"""Between these a finding is worth naming as a possible cause where nothing else explains the failure. Above, the words
+are the same, and the finding's own conditions have already said no."""
 
 
 def shape(text: str) -> str:
-    """A message with its numbers masked."""
-    return _DIGITS.sub("#", text).strip()
+    """The first line of a message with numbers and folders masked."""
+    line = next((part for part in text.splitlines() if part.strip()), "")
+    return _DIGITS.sub("#", _PATH.sub("/", line)).strip()
 
 
-def nearest(text: str, findings: Iterable[Finding], count: int = 3) -> list[str]:
-    """Ids of at most `count` findings with a log line like `text`, most similar first."""
+def nearest(text: str, findings: Iterable[Finding], count: int = 3) -> list[tuple[str, float]]:
+    """At most `count` findings with a log line like `text`, with the likeness (0 to 100), most similar first."""
     wanted = shape(text)[:300]
-    if len(wanted) < 8:
+    if len(wanted) < 12:
         return []
     scored = [(score, f.id) for f in findings if (score := _score(wanted, f)) >= MIN_SCORE]
-    return [name for _, name in sorted(scored, key=lambda pair: (-pair[0], pair[1]))[:count]]
+    return [(name, score) for score, name in sorted(scored, key=lambda pair: (-pair[0], pair[1]))[:count]]
 
 
 def _score(wanted: str, finding: Finding) -> float:
+    """Likeness to the finding's matching logs; none where one of its near misses is as like: it says itself that such
+    a line can be something else."""
+    found = _likeness(wanted, finding, "match")
+    if found < MIN_SCORE or _likeness(wanted, finding, "near-miss") >= found:
+        return 0.0
+    return round(found, 1)
+
+
+def _likeness(wanted: str, finding: Finding, expect: str) -> float:
     best = 0.0
     for block in finding.logs:
-        if block.expect != "match":
+        if block.expect != expect:
             continue
         for line in block.text.splitlines()[:200]:
-            if not _DULL.search(line):
-                best = max(best, fuzz.ratio(wanted, shape(_HEAD.sub("", line))[:300], score_cutoff=best))
+            bare = _HEAD.sub("", line)
+            if not _DULL.search(bare):
+                known = shape(bare)[:300]
+                best = max(best, fuzz.ratio(wanted, known, score_cutoff=best), _shortened(wanted, known, best))
     return best
+
+
+def _shortened(wanted: str, known: str, best: float) -> float:
+    """Likeness to the beginning of a longer line (tails differ between releases), at a discount."""
+    if len(known) <= len(wanted):
+        return 0.0
+    return 0.95 * fuzz.ratio(wanted, known[: len(wanted)], score_cutoff=best)
