@@ -12,6 +12,7 @@ from typing import Any
 
 from forensics.output.clean import clean
 from forensics.output.fixes import fix_line
+from forensics.output.markdown import code_block, escape
 from forensics.output.view import ground_text, main_place
 from forensics.schema.report import GroundInfo, HypothesisInfo, LaunchInfo, Report, Where
 
@@ -80,10 +81,21 @@ def _rule(hypothesis: HypothesisInfo) -> dict[str, Any]:
         "id": _rule_id(hypothesis),
         "name": "".join(part.capitalize() for part in re.split(r"[^A-Za-z0-9]+", _rule_id(hypothesis))),
         "shortDescription": {"text": clean(hypothesis.title, 400)},
-        "help": {"text": text},
+        "fullDescription": {"text": clean(hypothesis.title, 1000)},
+        "help": {"text": text, "markdown": _markdown(hypothesis)},
         "defaultConfiguration": {"level": "warning"},
         "properties": {"tags": tags[:20]},
     }
+
+
+def _markdown(hypothesis: HypothesisInfo) -> str:
+    """The rule's help as code hosts show it."""
+    lines = [f"**{escape(hypothesis.title)}**", ""]
+    if hypothesis.fix:
+        lines += ["Fix:", "", *code_block([fix_line(step) for step in hypothesis.fix], "diff")]
+    lines += [f"- fixed when: {escape(text)}" for text in hypothesis.verify]
+    lines += [f"- source: {escape(source)}" for source in hypothesis.sources]
+    return "\n".join(lines)
 
 
 def _rule_id(hypothesis: HypothesisInfo) -> str:
@@ -146,7 +158,9 @@ def _result(hypothesis: HypothesisInfo, launch: LaunchInfo) -> dict[str, Any]:
 
 
 def _location(where: Where, text: str = "") -> dict[str, Any]:
-    region = {"startLine": where.line, "startColumn": where.column}
+    region: dict[str, Any] = {"startLine": where.line, "startColumn": where.column}
+    if where.text:
+        region["snippet"] = {"text": clean(where.text, 400)}
     location: dict[str, Any] = {
         "physicalLocation": {"artifactLocation": {"uri": _uri(where.path)}, "region": region},
     }
