@@ -7,6 +7,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+
 from forensics.bench.cases import BenchCase, load_cases
 from forensics.bench.render import Results, as_json, markdown, text
 from forensics.bench.run import Answer, neutral
@@ -100,7 +101,7 @@ def test_no_case_is_an_input_error(tmp_path: Path) -> None:
 def test_a_broken_truth_file_is_named(tmp_path: Path) -> None:
     (tmp_path / "log.txt").write_text("x\n")
     (tmp_path / "truth.json").write_text("{")
-    with pytest.raises(InputError, match="truth.json"):
+    with pytest.raises(InputError, match=r"truth\.json"):
         load_cases(tmp_path)
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from diagnose_kit import NAN, diagnose, finding, hypothesis, knowledge, launch_text, verdicts, write
+
 from forensics.analysis import masker, read
 from forensics.diagnose.explain import Explanation, explain_finding
 from forensics.diagnose.places import Places

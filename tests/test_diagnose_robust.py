@@ -5,9 +5,10 @@ from __future__ import annotations
 from functools import cache
 from pathlib import Path
 
-import forensics
 import mutations
 import pytest
+
+import forensics
 from forensics.schema.report import LaunchInfo
 
 CASES = Path(__file__).parents[1] / "samples" / "cases"

@@ -68,8 +68,8 @@ def markdown(results: Results, title: str = "Accuracy") -> str:
     lines += [
         "Every case is analyzed under a neutral name. Real logs come from servers that ran; rendered ones are composed",
         "from the program's own message formats and public facts, so they test parsing and reasoning.",
-        "Findings that were written with a case at hand find it again: for the shipped samples the figures are an upper",
-        "bound. Cases of your own tell more: `forensics bench DIR`.",
+        "Findings that were written with a case at hand find it again: for the shipped samples the figures are an",
+        "upper bound. Cases of your own tell more: `forensics bench DIR`.",
         "",
         "| | " + " | ".join(names) + " |",
         "|---|" + "---|" * len(names),

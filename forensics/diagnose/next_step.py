@@ -21,6 +21,7 @@ from forensics.schema.report import NextStep
 from forensics.timeline.catalog import check_fix
 
 MAX_STEPS = 5
+_COMMAND = re.compile(r"(?:python3?|nvidia-smi|forensics|grep|dmesg|py-spy|cat|pip|ls|free|docker|kubectl|env) ")
 _PYTHON = re.compile(r"(?:^|/)python[\d.]*$")
 
 
@@ -172,8 +173,8 @@ def _data(live: Sequence[Judged]) -> list[NextStep]:
     return [
         NextStep(
             kind="datum",
-            do=f"find out: {condition}",
-            command=settle,
+            do=f"find out: {condition}" if _COMMAND.match(settle) else settle,
+            command=settle if _COMMAND.match(settle) else "",
             separates=sorted(set(ids)),
             settles=condition,
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from forensics.schema.signal import Rule
 
@@ -33,7 +33,15 @@ def readable(why: str, rules: Mapping[str, Rule]) -> str:
     text = _ID.sub(hold, why)
     text = _FEATURE.sub(lambda m: f"{m[1]} is {'on' if m[2] == 'true' else 'off'}", text)
     text = _ARGUMENT.sub(lambda m: "--" + m[1].replace("_", "-"), text)
-    text = _SHOWS.sub(lambda m: f"the first failure says it: {titles[m[1]]}", text)
-    text = _SEEN.sub(lambda m: f"{titles[m[1]]} ({m[2]})", text)
-    text = _UNSEEN.sub(lambda m: f"not seen: {titles[m[1]]}", text)
-    return _HELD.sub(lambda m: f"“{titles[m[1]]}”", text)
+    # a title may hold braces of its own: they are not ours, and stay
+    for pattern, form in _FORMS:
+        text = pattern.sub(lambda m, f=form: f(titles[m[1]], m) if m[1] in titles else m[0], text)
+    return text
+
+
+_FORMS: tuple[tuple[re.Pattern[str], Callable[[str, re.Match[str]], str]], ...] = (
+    (_SHOWS, lambda title, _: f"the first failure says it: {title}"),
+    (_SEEN, lambda title, found: f"{title} ({found[2]})"),
+    (_UNSEEN, lambda title, _: f"not seen: {title}"),
+    (_HELD, lambda title, _: f"“{title}”"),
+)
