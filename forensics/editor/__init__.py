@@ -1,1 +1,1 @@
-"""TODO"""
+"""The language server: findings, rules and logs in editors."""
