@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from diagnose_kit import (
     NAN,
     SERVES,
@@ -16,6 +17,8 @@ from diagnose_kit import (
     verdicts,
     write,
 )
+
+import forensics
 
 FP8 = "[2026-05-01 10:00:08] Using FP8 KV cache but no scaling factors provided. Defaulting to scaling factors of 1.0. This may lead to less accurate results!\n"
 KV = "[{kind: flag, op: set, name: --kv-cache-dtype, value: auto, runnable: true}]"
@@ -155,3 +158,45 @@ def test_a_missing_baseline_is_a_problem_not_an_end(tmp_path: Path) -> None:
     found = diagnose([bad], knowledge(), baseline=tmp_path / "none.log")
     assert found.baseline is None
     assert any("none.log" in p.message for p in found.problems)
+
+
+def test_another_release_is_a_second_variable(tmp_path: Path) -> None:
+    bad = write(tmp_path, "1.log", launch_text(NAN, kv="fp8_e4m3", seed=1))
+    good = launch_text(SERVES, kv="auto", seed=2).replace(
+        "device='cuda')", "device='cuda')\n[2026-05-01 11:00:01] Transformers version 5.2.0 is used for model type x."
+    )
+    warned = launch_text(NAN, kv="fp8_e4m3", seed=1).replace(
+        "device='cuda')", "device='cuda')\n[2026-05-01 10:00:01] Transformers version 4.57.1 is used for model type x."
+    )
+    kv = finding(tmp_path, "kv", must=["nan-probabilities", "args.kv_cache_dtype = fp8_e4m3"], fix=KV)
+    other = diagnose([write(tmp_path, "3.log", warned), write(tmp_path, "4.log", good)], knowledge(kv))
+    assert verdicts(other) == {"kv": "possible"}
+    same = diagnose([bad, write(tmp_path, "5.log", launch_text(SERVES, kv="auto", seed=2))], knowledge(kv))
+    assert verdicts(same) == {"kv": "established"}
+
+
+def test_another_model_is_no_attempt_at_the_same_thing(tmp_path: Path) -> None:
+    bad = write(tmp_path, "1.log", launch_text(NAN, seed=1))
+    good = launch_text(SERVES, seed=2).replace("/models/dense", "/models/other")
+    found = diagnose([bad, write(tmp_path, "2.log", good)], knowledge())
+    assert [h.kind for h in focus(found).hypotheses] == ["engine"]
+
+
+SAMPLES = Path(__file__).parents[1] / "samples"
+
+
+@pytest.mark.parametrize(
+    ("bad", "good", "cause"),
+    [
+        ("run-gpu-relaunchA1_fp8kv_e4m3_crash", "gpu-relaunchA2_fp8kv_e5m2_ok", "fp8-kv-cache-without-scales"),
+        ("run-gpu-relaunchA1_fp8kv_e4m3_crash", "gpu-relaunchA3_kv_auto_ok", "fp8-kv-cache-without-scales"),
+        ("run-gpu2-relaunchC1_tp2_float16_crash", "gpu2-tp2_healthy", "fp16-overflow"),
+    ],
+)
+def test_pairs_of_real_runs_are_diagnosed_as_pairs(bad: str, good: str, cause: str) -> None:
+    logs = [SAMPLES / "cases" / bad / "log.txt", SAMPLES / "healthy" / good / "log.txt"]
+    alone = focus(forensics.analyze(logs[0])).hypotheses[0]
+    pair = focus(forensics.analyze(logs)).hypotheses[0]
+    assert alone.verdict == "possible"
+    assert (pair.finding, pair.verdict) == (cause, "established")
+    assert "single-variable comparison" in pair.why

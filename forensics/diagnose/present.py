@@ -49,7 +49,7 @@ def ground_info(ground: Ground, places: Places, name: str = "", rules: Mapping[s
             "side": ground.side,
             "strength": ground.strength,
             "condition": ground.condition,
-            "why": places.safe(readable(ground.why, rules or {})),
+            "why": places.safe(readable(ground.why, rules or {}, ground.condition)),
             "settle": ground.settle,
             "where": places.spans(ground.where),
         }

@@ -17,6 +17,7 @@ from forensics.diagnose.grounds import AGAINST, FOR, Ground
 from forensics.diagnose.variables import Trials, Varied, spellings
 from forensics.rulebook.case import Case
 from forensics.rulebook.evaluate import evaluate
+from forensics.rulebook.versions import compare
 from forensics.schema.facts import Value
 from forensics.schema.finding import Finding, FixStep
 from forensics.schema.launch import Failure, Launch
@@ -27,6 +28,9 @@ from forensics.timeline.catalog import catalog
 MAX_ALIKE = 16
 """Launches with different settings that are held against each other; the latest ones."""
 GOOD_HAS_IT = "the good launch has it too"
+SAME_FACTS = frozenset({"launch.role", "launch.device", "model.architecture", "weights.quantization"})
+OTHER_THING = frozenset({"model_path", "disaggregation_mode", "device", "nnodes"})
+"""Fields that make a launch another thing, not another attempt at the same one."""
 TRUE_WORDS = {"1", "true", "yes", "on", ""}
 
 
@@ -84,13 +88,29 @@ def pairs(case: Case, alike: Sequence[Case], everyone: Sequence[Case], trials: T
         seen: set[int] = set()
         for good in everyone:
             settings = trials.settings(good.launch)
-            if settings in seen or not is_good(good, one):
+            if settings in seen or not is_good(good, one) or not comparable(one.launch, good.launch):
                 continue
             seen.add(settings)
             changed = trials.varied(one.launch, good.launch)
-            if len(changed) == 1:
+            if len(changed) == 1 and changed[0].name not in OTHER_THING:
                 found.append(Pair(one, good, changed[0]))
     return tuple(found[:MAX_ALIKE])
+
+
+def comparable(one: Launch, other: Launch) -> bool:
+    """Whether two launches agree in what is no setting: packages, GPU, model and role, as far as both state them."""
+    for name in sorted(one.facts.keys() & other.facts.keys()):
+        same = name.startswith(("version.", "gpu.")) or name in SAME_FACTS
+        if same and str(one.facts[name].value) != str(other.facts[name].value):
+            return False
+    a, b = one.version, other.version
+    if a.exact and b.exact:
+        return compare(a.exact, b.exact) == 0
+    return not (_before(a.high, b.low) or _before(b.high, a.low))
+
+
+def _before(high: str | None, low: str | None) -> bool:
+    return high is not None and low is not None and compare(high, low) == -1
 
 
 def comparison_ground(found: Candidate, known: Sequence[Pair]) -> Ground | None:

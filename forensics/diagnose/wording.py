@@ -13,11 +13,17 @@ _UNSEEN = re.compile(r"{(\w+)} was not seen")
 _SHOWS = re.compile(r"the first failure shows {(\w+)}")
 _HELD = re.compile(r"{(\w+)}")
 _ARGUMENT = re.compile(r"\bargs\.([a-z][a-z0-9_]*)")
+_COMPARISON = re.compile(
+    r"([a-z][\w./-]*(?: [-+*/] [\w./-]+)*) (?:[<>!]?=|<|>) ([a-z][\w./-]*(?: [-+*/] [\w./-]+)*|[\d.]+)"
+)
+_VALUES = re.compile(r"the value is ([^,;]+), compared with ([^,;]+)")
 _FEATURE = re.compile(r"\bfeature\.([a-z][a-z0-9_]*) is (true|false)")
 
 
-def readable(why: str, rules: Mapping[str, Rule]) -> str:
-    """`why` of a ground with rule ids and argument names put into words; unknown words stay as they are."""
+def readable(why: str, rules: Mapping[str, Rule], condition: str = "") -> str:
+    """`why` of a ground with rule ids and argument names put into words; unknown words stay as they are. The
+    `condition` names what was compared."""
+    why = _compared(why, condition)
     titles: dict[str, str] = {}
 
     def hold(found: re.Match[str]) -> str:
@@ -45,3 +51,19 @@ _FORMS: tuple[tuple[re.Pattern[str], Callable[[str, re.Match[str]], str]], ...] 
     (_UNSEEN, lambda title, _: f"not seen: {title}"),
     (_HELD, lambda title, _: f"“{title}”"),
 )
+
+
+def _compared(why: str, condition: str) -> str:
+    """`free.tokens is 2048, wanted.tokens is 148` for `the value is 2048, compared with 148`."""
+    sides = [m for m in _COMPARISON.findall(condition) if "." in m[0] and not m[0].startswith("args.")]
+    found = _VALUES.findall(why)
+    if not found or len(found) != len(sides):
+        return why
+    names = iter(sides)
+
+    def spoken(match: re.Match[str]) -> str:
+        left, right = next(names)
+        told = f"{left} is {match[1]}"
+        return told if right == match[2] else f"{told}, {right} is {match[2]}"
+
+    return _VALUES.sub(spoken, why)
