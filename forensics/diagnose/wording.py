@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from functools import partial
 
 from forensics.schema.signal import Rule
 
@@ -41,11 +42,16 @@ def readable(why: str, rules: Mapping[str, Rule], condition: str = "") -> str:
     text = _ARGUMENT.sub(lambda m: "--" + m[1].replace("_", "-"), text)
     # a title may hold braces of its own: they are not ours, and stay
     for pattern, form in _FORMS:
-        text = pattern.sub(lambda m, f=form: f(titles[m[1]], m) if m[1] in titles else m[0], text)
+        text = pattern.sub(partial(_put, form, titles), text)
     return text
 
 
-_FORMS: tuple[tuple[re.Pattern[str], Callable[[str, re.Match[str]], str]], ...] = (
+def _put(form: Form, titles: Mapping[str, str], found: re.Match[str]) -> str:
+    return form(titles[found[1]], found) if found[1] in titles else found[0]
+
+
+Form = Callable[[str, re.Match[str]], str]
+_FORMS: tuple[tuple[re.Pattern[str], Form], ...] = (
     (_SHOWS, lambda title, _: f"the first failure says it: {title}"),
     (_SEEN, lambda title, found: f"{title} ({found[2]})"),
     (_UNSEEN, lambda title, _: f"not seen: {title}"),

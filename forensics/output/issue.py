@@ -2,10 +2,26 @@
 
 from __future__ import annotations
 
+import shlex
+from collections.abc import Iterator
+
 from forensics.output.clean import clean
 from forensics.output.markdown import code_block, environment, escape, excerpt
-from forensics.output.view import focus_of, ground_text, live
+from forensics.output.view import focus_of, ground_text, live, setting_name, value_text
 from forensics.schema.report import LaunchInfo, Report
+from forensics.timeline.catalog import catalog
+
+_DERIVED = (
+    "args.tokenizer_path",
+    "args.served_model_name",
+    "args.random_seed",
+    "args.port",
+    "args.host",
+    "args.device",
+)
+"""Arguments that the program fills in by itself, or that say nothing about the bug."""
+_LONGEST = 100
+"""Characters of a value: longer ones are dumps of settings that the program derived."""
 
 
 def render(report: Report) -> str:
@@ -26,5 +42,22 @@ def _reproduction(launch: LaunchInfo) -> list[str]:
     command = launch.facts.get("launch.command")
     if command is not None:
         return code_block([clean(str(command.value))], "sh")
-    flags = [f"{name[5:]}={fact.value}" for name, fact in sorted(launch.facts.items()) if name.startswith("args.")]
-    return code_block([clean(flag) for flag in flags] or ["the log does not state the launch command"])
+    flags = list(_flags(launch))
+    if not flags:
+        return code_block(["the log does not state the launch command"])
+    note = "The log does not hold the command; these are its arguments that are not the defaults:"
+    return [note, "", *code_block([clean(" ".join(["python3 -m sglang.launch_server", *flags]))], "sh")]
+
+
+def _flags(launch: LaunchInfo) -> Iterator[str]:
+    """The arguments of the dump as flags, without those that are unset or known to be the release's default."""
+    release = launch.version.exact or launch.version.high or launch.version.low or ""
+    known = catalog()
+    for name, fact in sorted(launch.facts.items()):
+        value = fact.value
+        if not name.startswith("args.") or value in (None, False, "", [], {}, "{}") or name in _DERIVED:
+            continue
+        flag = setting_name(name)
+        if len(str(value)) > _LONGEST or (release and str(known.default(flag, release)) == str(value)):
+            continue
+        yield flag if value is True else f"{flag} {shlex.quote(clean(value_text(value)))}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from forensics.output.clean import clean
@@ -9,7 +10,11 @@ from forensics.output.fixes import fix_line
 from forensics.output.view import focus_of, ground_text, live, ruled_out
 from forensics.schema.report import HypothesisInfo, LaunchInfo, Report, Where
 
-_SPECIAL = str.maketrans({c: f"\\{c}" for c in "\\`*_{}[]<>()#+-.!|~@$:"})
+# Only what would become markup is escaped, so that the source stays readable too.
+_SPECIAL = str.maketrans({c: f"\\{c}" for c in "\\`*{}[]<>#|~@$&"})
+_WORD_EDGE = re.compile(r"(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])")
+_AT_START = re.compile(r"^(\s*(?:\d+(?=[.)](?:\s|$))|(?=[-+](?:\s|$)|[-=]+\s*$)))")
+_LINKED = re.compile(r":(?=//|[\w+-]+:)|(?<=\bwww)\.", re.IGNORECASE)
 
 
 def render(report: Report) -> str:
@@ -26,7 +31,8 @@ def render(report: Report) -> str:
 
 def escape(text: str) -> str:
     """Text from a log inside Markdown: nothing in it can become markup, a link, a mention or HTML."""
-    return clean(text, 600).translate(_SPECIAL)
+    safe = _WORD_EDGE.sub(r"\\_", clean(text, 600).translate(_SPECIAL))
+    return _AT_START.sub(r"\1\\", _LINKED.sub(lambda m: "\\" + m[0], safe))
 
 
 def code_block(lines: list[str], language: str = "text") -> list[str]:
