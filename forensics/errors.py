@@ -22,7 +22,7 @@ class ForensicsError(Exception):
 
     def render(self) -> str:
         """The error as text: place, message, source line with a caret, hint. No control characters get through."""
-        where = f"{self.span}: " if self.span else ""
+        where = f"{_printable(str(self.span))}: " if self.span else ""
         code = f"[{self.code}] " if self.code else ""
         parts = [f"{where}{code}{_printable(self.message)}"]
         if self.excerpt and self.span:

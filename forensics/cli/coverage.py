@@ -27,7 +27,7 @@ def coverage(
     from forensics.output.mask import mask
 
     found = measure(scan_named(logs), top)
-    unread = [{"shape": clean(mask(u.shape), 200), "count": u.count, "where": str(u.where)} for u in found.top]
+    unread = [{"shape": clean(mask(u.shape), 200), "count": u.count, "where": clean(str(u.where))} for u in found.top]
     if as_json:
         data = {
             "lines": found.lines,

@@ -8,6 +8,7 @@ import tempfile
 import traceback
 from pathlib import Path
 
+from forensics.output.clean import clean
 from forensics.output.mask import mask
 from forensics.version import VERSION
 
@@ -20,7 +21,7 @@ def report_bug(error: BaseException, argv: list[str]) -> int:
         f"forensics {VERSION}, Python {platform.python_version()}, {platform.platform()}\n"
         f"command: forensics {' '.join(argv)}\n\n" + "".join(traceback.format_exception(error))
     )
-    print(f"forensics: a bug in forensics: {type(error).__name__}: {mask(str(error))[:300]}", file=sys.stderr)
+    print(f"forensics: a bug in forensics: {type(error).__name__}: {clean(mask(str(error)), 300)}", file=sys.stderr)
     try:
         with tempfile.NamedTemporaryFile("w", prefix="forensics-bug-", suffix=".txt", delete=False) as file:
             file.write(text)

@@ -50,7 +50,7 @@ def _line(path: str, line: int) -> None:
     options = Options()
     reading = read([path], options, load(options))
     found = explain_line(reading.table, line)
-    typer.echo(f"{found.path}:{found.line}  byte {found.byte_start}")
+    typer.echo(f"{clean(found.path)}:{found.line}  byte {found.byte_start}")
     typer.echo(f"  {clean(mask(found.raw), 300)}")
     for part in found.parts:
         typer.echo(
@@ -66,7 +66,7 @@ def _line(path: str, line: int) -> None:
             typer.echo(f"    {name} = {value:g}")
     for case in reading.cases:
         for text in _signals(case, line):
-            typer.echo(f"  signal: {text}")
+            typer.echo(f"  signal: {clean(mask(text), 300)}")
 
 
 def _signals(case: Case, line: int) -> list[str]:

@@ -99,7 +99,7 @@ def _tell(problems: list[Problem], files: int, format: str) -> int:
             }
             for p in problems
         ]
-        typer.echo(json.dumps(shown, indent=1, ensure_ascii=False))
+        typer.echo(json.dumps(shown, indent=1))
         return 1 if errors else 0
     for problem in problems:
         typer.echo(problem.render())

@@ -34,11 +34,11 @@ def list_entries(knowledge: Knowledge, what: str, category: str, format: str) ->
     rows = [r for r in rows if not category or r[1] == category]
     if format == "json":
         keys = ("id", "category", "status", "title")
-        typer.echo(json.dumps([dict(zip(keys, r, strict=True)) for r in rows], indent=1, ensure_ascii=False))
+        typer.echo(json.dumps([dict(zip(keys, r, strict=True)) for r in rows], indent=1))
         return 0
     widths = [max((len(r[i]) for r in rows), default=0) for i in range(3)]
     for row in rows:
-        typer.echo("  ".join(cell.ljust(w) for cell, w in zip(row, [*widths, 0], strict=True)).rstrip())
+        typer.echo(_lines("  ".join(cell.ljust(w) for cell, w in zip(row, [*widths, 0], strict=True)).rstrip()))
     return 0
 
 
@@ -55,14 +55,21 @@ def show_entry(lib: Library, identity: str, format: str) -> int:
         hint = f"did you mean `{near}`?" if near else "forensics kb search WORDS"
         raise UsageError(f"nothing is named `{identity}`", hint=hint)
     if format == "json":
-        typer.echo(json.dumps(_plain(entry), indent=1, ensure_ascii=False))
+        typer.echo(json.dumps(_plain(entry), indent=1))
         return 0
     path = lib.path_of(entry.span.path)
     typer.echo(f"{entry.span.path}\n")
-    typer.echo(path.read_text(encoding="utf-8") if path is not None else json.dumps(_plain(entry), indent=1))
+    typer.echo(json.dumps(_plain(entry), indent=1) if path is None else _lines(path.read_text(encoding="utf-8")))
     if rule is not None and finding is None:
         _users(rule, lib)
     return 0
+
+
+def _lines(text: str) -> str:
+    """A file's text as a terminal may show it: line by line without control characters."""
+    from forensics.output.clean import clean
+
+    return "\n".join(clean(line) for line in text.splitlines())
 
 
 def _users(rule: Rule, lib: Library) -> None:
@@ -82,10 +89,11 @@ def print_hits(hits: Sequence[Hit], format: str) -> int:
     """Hits, best first; exit code 1 where there is none."""
     if format == "json":
         rows = [{"kind": h.kind, "id": h.id, "title": h.title, "score": round(h.score, 1), "why": h.why} for h in hits]
-        typer.echo(json.dumps(rows, indent=1, ensure_ascii=False))
+        typer.echo(json.dumps(rows, indent=1))
         return 0 if hits else 1
     for hit in hits:
-        typer.echo(f"{hit.score:5.1f}  {hit.kind:<10} {hit.id}\n       {hit.title}\n       {_printable(hit.why)}")
+        said = f"{_printable(hit.title)}\n       {_printable(hit.why)}"
+        typer.echo(f"{hit.score:5.1f}  {hit.kind:<10} {hit.id}\n       {said}")
     if not hits:
         typer.echo("nothing found", err=True)
     return 0 if hits else 1

@@ -18,12 +18,13 @@ def scan_named(names: list[str], wrapper: str | None = None) -> EventTable:
     """Open and scan; a bad file among many is told on standard error."""
     from forensics.engine.scan import scan
     from forensics.ingest.inputs import open_inputs
+    from forensics.output.clean import clean
     from forensics.schema.options import Options
 
     options = Options(wrapper=wrapper)
     inputs = open_inputs(names, options)
     for problem in inputs.problems:
-        print(f"forensics: {problem.path or ''}: {problem.message}", file=sys.stderr)
+        print("forensics: " + clean(f"{problem.path or ''}: {problem.message}"), file=sys.stderr)
     return scan(inputs.sources, options)
 
 

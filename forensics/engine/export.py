@@ -20,6 +20,8 @@ EVENT_FORMATS = ("jsonl", "csv", "parquet", "sqlite")
 SERIES_FORMATS = ("csv", "jsonl", "parquet")
 Mask = Callable[[str], str]
 _BATCH = 10_000
+_FORMULA = tuple("=+-@\uff1d\uff0b\uff0d\uff20")
+"""Characters with which spreadsheets begin a formula, the full-width ones of East Asian versions too."""
 
 
 def events(table: EventTable, mask: Mask = str) -> Iterator[dict[str, Any]]:
@@ -94,7 +96,7 @@ def _cell(value: Any) -> Any:
     if not isinstance(value, str):
         return value
     clean = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in value)
-    return "'" + clean if clean[:1] in ("=", "+", "@") else clean
+    return "'" + clean if clean.lstrip()[:1] in _FORMULA else clean
 
 
 def write_sqlite(rows: Iterator[dict[str, Any]], path: Path, table: str) -> int:

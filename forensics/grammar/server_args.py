@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -174,8 +175,13 @@ def _repr(node: Tree[Token] | Token) -> str:
 
 
 def _text(source: str) -> str:
+    if "\\" not in source and source[:1] in "'\"" and "\n" not in source:
+        return source[1:-1]
     try:
-        value = ast.literal_eval(source)
+        with warnings.catch_warnings():
+            # an unknown escape such as `\[` is what the log says, not our fault
+            warnings.simplefilter("ignore")
+            value = ast.literal_eval(source)
     except (ValueError, SyntaxError):
         return source.strip("'\"")
     return value if isinstance(value, str) else str(value)

@@ -9,7 +9,10 @@ from typing import Any
 from forensics.schema.report import Report
 
 # Control, format and separator characters beyond ASCII: the same string to a JSON reader, inert on a terminal.
-_HIDDEN = re.compile("[\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]")
+_HIDDEN = re.compile(
+    "[\x7f-\x9f\xad\u0600-\u0605\u061c\u06dd\u070f\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ud800-\uf8ff\ufeff"
+    "\ufff0-\ufffb\ufffe\uffff\U00013430-\U0001343f\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U0010ffff]"
+)
 
 # Lists of numbers stand on one line. No string of the text holds a line break, so none is touched.
 _NUMBERS = re.compile(r"\[\n +(-?[0-9][^\n\[\]{}\"]*(?:\n +-?[0-9][^\n\[\]{}\"]*)*)\n +\]")
@@ -61,7 +64,7 @@ def render_error(message: str, **place: Any) -> str:
 def _dump(data: dict[str, Any]) -> str:
     text = json.dumps(data, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
     text = _NUMBERS.sub(lambda m: f"[{_BREAK.sub(' ', m[1])}]", text)
-    return text if text.isascii() else _HIDDEN.sub(lambda m: f"\\u{ord(m.group()):04x}", text)
+    return text if text.isascii() else _HIDDEN.sub(lambda m: json.dumps(m.group())[1:-1], text)
 
 
 def _drop(data: dict[str, Any], step: str) -> int:
