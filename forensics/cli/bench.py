@@ -10,8 +10,13 @@ import typer
 
 app = typer.Typer(add_completion=False)
 
+EXAMPLES = """Examples:
+  forensics bench samples/cases
+  forensics bench samples/cases --leave-one-cause-out -o accuracy.md
+  forensics bench samples/cases --only nan --format json"""
 
-@app.command(no_args_is_help=True)
+
+@app.command(epilog=EXAMPLES, no_args_is_help=True)
 def bench(
     folder: Annotated[Path, typer.Argument(help="Folder of cases: each a folder with log.txt and truth.json.")],
     format: Annotated[str, typer.Option("--format", "-f", help="text, json or markdown.")] = "text",

@@ -19,7 +19,11 @@ if TYPE_CHECKING:
     from forensics.rulebook.problem import Problem
     from forensics.schema.options import Options
 
-app = typer.Typer(no_args_is_help=True, help="Write, check, search and test the knowledge base.")
+app = typer.Typer(
+    no_args_is_help=True,
+    help="Write, check, search and test the knowledge base.",
+    epilog="Example: forensics kb search 'CUDA error: device-side assert'",
+)
 
 KB = typer.Option([], "--kb", help="A further knowledge base folder (findings/, deployments/, rules/). Repeatable.")
 RULES = typer.Option([], "--rules", help="A further folder of rules. Repeatable.")
@@ -34,7 +38,7 @@ def options_of(kb: list[Path], rules: list[Path], config: Path | None) -> Option
     return Options(kb=tuple(kb), rules=tuple(rules), config=config)
 
 
-@app.command()
+@app.command(epilog="Examples:\n  forensics kb lint\n  forensics kb lint kb/findings/my-finding.md --fix")
 def lint(
     paths: Annotated[list[Path] | None, typer.Argument(help="Files or folders (default: the whole base).")] = None,
     fix: bool = typer.Option(False, "--fix", help="Apply the safe changes."),
@@ -109,7 +113,7 @@ def _tell(problems: list[Problem], files: int, format: str) -> int:
     return 1 if errors else 0
 
 
-@app.command()
+@app.command(epilog="Examples:\n  forensics kb test kb/findings/my-finding.md\n  forensics kb test --cross")
 def test(
     paths: Annotated[list[Path] | None, typer.Argument(help="Findings to test (default: all).")] = None,
     cross: bool = typer.Option(False, "--cross", help="Also all findings over all samples."),
@@ -150,7 +154,7 @@ def _cross(place: Workplace, only: frozenset[str] | None) -> int:
     return len(bad)
 
 
-@app.command()
+@app.command(epilog="Example: forensics kb hook kb/findings/my-finding.md rules/runtime/my-rule.yaml")
 def hook(
     files: Annotated[list[Path] | None, typer.Argument(help="Changed files, as pre-commit passes them.")] = None,
     config: Path | None = CONFIG,
@@ -191,7 +195,7 @@ def _proved(target: Target, place: Workplace) -> list[Problem]:
     return problems
 
 
-@app.command()
+@app.command(epilog="Example: forensics kb similar kb/findings/my-finding.md")
 def similar(
     file: Annotated[Path, typer.Argument(help="A finding that is to be added.")],
     kb: list[Path] = KB,
@@ -211,7 +215,7 @@ def similar(
     return print_similar(finding, find_similar(finding, place.library.knowledge.findings))
 
 
-@app.command()
+@app.command(epilog="Examples:\n  forensics kb index\n  forensics kb index --check")
 def index(
     check: bool = typer.Option(False, "--check", help="Only say whether it is stale (exit code 1)."),
     kb: list[Path] = KB,
@@ -236,7 +240,9 @@ def index(
     return 0
 
 
-@app.command()
+@app.command(
+    epilog="Examples:\n  forensics kb search 'device-side assert triggered'\n  forensics kb search deepgemm --limit 3"
+)
 def search(
     query: str = typer.Argument(..., help="Words, or a pasted log message (its numbers do not matter)."),
     limit: int = typer.Option(10, "--limit", min=1, max=100),
@@ -253,7 +259,7 @@ def search(
     return print_hits(find(query, place.library, limit), format)
 
 
-@app.command(name="list")
+@app.command(name="list", epilog="Examples:\n  forensics kb list\n  forensics kb list rules --category memory")
 def list_command(
     what: str = typer.Argument("findings", help="findings, rules or deployments."),
     category: str = typer.Option("", "--category", help="Only this category or family."),
@@ -268,7 +274,7 @@ def list_command(
     return list_entries(load(options_of(kb, rules, config)), what, category, format)
 
 
-@app.command()
+@app.command(epilog="Example: forensics kb show deepgemm-scale-format-mismatch")
 def show(
     identity: str = typer.Argument(..., metavar="ID"),
     kb: list[Path] = KB,
@@ -282,7 +288,7 @@ def show(
     return show_entry(open_workplace([], options_of(kb, rules, config)).library, identity, format)
 
 
-@app.command()
+@app.command(epilog="Example: forensics kb schema finding > finding.schema.json")
 def schema(what: str = typer.Argument("finding", help="finding, rule or deployment.")) -> int:
     """JSON Schema of rule files and front matter, for editors."""
     from forensics.errors import UsageError
@@ -294,5 +300,7 @@ def schema(what: str = typer.Argument("finding", help="finding, rule or deployme
     return 0
 
 
-app.command(name="new")(new_finding)
-app.command(name="import")(import_findings)
+app.command(name="new", epilog="Examples:\n  forensics kb new 'Ranks disagree'\n  forensics kb new --from report.json")(
+    new_finding
+)
+app.command(name="import", epilog="Example: forensics kb import FINDINGS.md --into our-kb")(import_findings)
