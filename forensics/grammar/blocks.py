@@ -13,13 +13,14 @@ from forensics.grammar.block_build import build
 from forensics.grammar.block_lexer import BlockLexer
 from forensics.grammar.block_stitch import streams
 from forensics.grammar.block_stream import Stream
+from forensics.grammar.build import make_parser
 from forensics.schema.block import Block
 
 
 @cache
 def _parser() -> Lark:
     text = (Path(__file__).parent / "blocks.lark").read_text(encoding="utf-8")
-    return Lark(text, parser="lalr", lexer=BlockLexer, maybe_placeholders=False)
+    return make_parser(text, parser="lalr", lexer=BlockLexer, maybe_placeholders=False)
 
 
 def find_blocks(table: EventTable) -> tuple[Block, ...]:

@@ -12,6 +12,8 @@ from typing import Protocol
 from lark import Lark, Token, Tree
 from lark.exceptions import LarkError
 
+from forensics.grammar.build import make_parser
+
 ASSIGNMENT = re.compile(r"([A-Za-z_]\w*)=(.*)", re.DOTALL)
 PYTHON = re.compile(r"(?:.*/)?(?:python|pypy)[\d.]*$")
 MODULE = re.compile(
@@ -91,7 +93,7 @@ class FlagTypes(Protocol):
 @cache
 def _parser() -> Lark:
     text = (Path(__file__).parent / "command.lark").read_text(encoding="utf-8")
-    return Lark(text, parser="lalr", propagate_positions=True)
+    return make_parser(text, parser="lalr", propagate_positions=True)
 
 
 def split_words(text: str) -> tuple[Word, ...]:

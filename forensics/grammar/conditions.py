@@ -11,6 +11,7 @@ from lark import Lark
 from lark.exceptions import UnexpectedCharacters, UnexpectedEOF, UnexpectedInput, UnexpectedToken
 
 from forensics.errors import ConditionError
+from forensics.grammar.build import make_parser
 from forensics.grammar.condition_build import BadCondition, Builder
 from forensics.grammar.condition_tree import Compare, Node, Place
 from forensics.schema.span import Span
@@ -38,7 +39,7 @@ _EXPECTED = {
 @cache
 def _parser() -> Lark:
     text = (Path(__file__).parent / "conditions.lark").read_text(encoding="utf-8")
-    return Lark(text, parser="lalr", lexer="contextual", propagate_positions=True, maybe_placeholders=False)
+    return make_parser(text, parser="lalr", lexer="contextual", propagate_positions=True, maybe_placeholders=False)
 
 
 def parse_condition(text: str, at: Span | None = None, excerpt: str = "") -> Node:

@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from lark import Lark
-
+from forensics.grammar.build import make_parser
 from forensics.grammar.payload import json_payload
 
 FULL, CLOCK, MONTH_DAY, COMPACT, LONG_COMPACT, MONTH_NAME, EPOCH_US = 1, 2, 3, 4, 5, 6, 7
@@ -115,7 +114,7 @@ class Headers:
 
     def __init__(self) -> None:
         self.source = (Path(__file__).with_name("header.lark")).read_text(encoding="utf-8")
-        self.lark = Lark(self.source, parser="lalr", lexer="contextual", g_regex_flags=re.ASCII)
+        self.lark = make_parser(self.source, parser="lalr", lexer="contextual", g_regex_flags=re.ASCII)
         terminals = sorted(
             (t for t in self.lark.terminals if t.name[:2] in ("W_", "H_")),
             key=lambda t: (-t.priority, -t.pattern.max_width, -len(t.pattern.value), t.name),

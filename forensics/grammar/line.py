@@ -11,9 +11,10 @@ from functools import cache
 from pathlib import Path
 
 import re2
-from lark import Lark, Token, Tree
+from lark import Token, Tree
 from lark.exceptions import UnexpectedInput
 
+from forensics.grammar.build import make_parser
 from forensics.grammar.terminals import alternation, anchored
 
 HOT = ("decode-batch", "prefill-batch", "access")
@@ -46,7 +47,9 @@ class LineGrammar:
 
     def __init__(self) -> None:
         source = Path(__file__).with_name("line.lark").read_text(encoding="utf-8")
-        self.lark = Lark(source, parser="lalr", lexer="contextual", g_regex_flags=re.ASCII, maybe_placeholders=False)
+        self.lark = make_parser(
+            source, parser="lalr", lexer="contextual", g_regex_flags=re.ASCII, maybe_placeholders=False
+        )
         self.kind_of = self._first_terminals()
         opaque = next(t for t in self.lark.terminals if t.name == "OPAQUE")
         self.opaque = re.compile(opaque.pattern.to_regexp(), re.ASCII)

@@ -12,6 +12,7 @@ from pathlib import Path
 from lark import Lark, Token, Tree
 from lark.exceptions import LarkError, UnexpectedInput
 
+from forensics.grammar.build import make_parser
 from forensics.schema.facts import Value
 
 MARK = "server_args="
@@ -41,7 +42,7 @@ class ServerArgs:
 @cache
 def _parser() -> Lark:
     text = (Path(__file__).parent / "server_args.lark").read_text(encoding="utf-8")
-    return Lark(text, parser="lalr", propagate_positions=True, maybe_placeholders=False)
+    return make_parser(text, parser="lalr", propagate_positions=True, maybe_placeholders=False)
 
 
 def read_server_args(text: str) -> ServerArgs | None:
