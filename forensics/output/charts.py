@@ -21,6 +21,7 @@ PANELS = (
 )
 COLOURED = 8
 """Ranks that get a colour of their own; with more, only those that the failure names do."""
+_STEPS = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 21600, 43200, 86400, 259200, 864000)
 _SIZE = (4.6, 2.2)
 _INK, _GRID, _FAIL, _GAP, _REST = "#000101", "#000102", "#000103", "#000104", "#000105"
 _RANKS = tuple(f"#0002{n:02x}" for n in range(COLOURED))
@@ -142,7 +143,7 @@ def _prepare(figure: Any, axes: Any) -> None:
 
 def _frame(axes: Any, name: str, series: list[SeriesInfo], line: TimelineInfo, span: tuple[float, float]) -> None:
     """Limits, silences, the failure, and a time axis in the unit that fits."""
-    from matplotlib.ticker import FuncFormatter, MaxNLocator
+    from matplotlib.ticker import FuncFormatter, MaxNLocator, MultipleLocator
 
     low, high = span
     axes.set_xlim(low, high)
@@ -154,11 +155,16 @@ def _frame(axes: Any, name: str, series: list[SeriesInfo], line: TimelineInfo, s
     if line.failed is not None and line.failed >= low:
         axes.axvline(line.failed, color=_FAIL, linewidth=1.4, linestyle=(0, (4, 2)))
     axes.yaxis.set_major_locator(MaxNLocator(4))
-    axes.xaxis.set_major_locator(MaxNLocator(4, integer=True, steps=[1, 2, 3, 5, 6, 10]))
+    axes.xaxis.set_major_locator(MultipleLocator(_step(high - low)))
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: elapsed(value) if value >= 0 else ""))
     axes.yaxis.set_major_formatter(
         FuncFormatter(lambda value, _: f"{100 * value:.4g} %" if name == "token_usage" else f"{value:,.6g}")
     )
+
+
+def _step(length: float) -> float:
+    """Seconds between two ticks: a round time that gives at most four of them."""
+    return next((step for step in _STEPS if length / step <= 4), length)
 
 
 def _words(title: str, series: list[SeriesInfo], line: TimelineInfo) -> str:

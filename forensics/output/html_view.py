@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from forensics.output.fixes import fix_lines
+from forensics.output.terminal_words import reporters
 from forensics.schema.launch import STAGES
 from forensics.schema.report import FailureInfo, FixInfo, LaunchInfo, NextStep, Report, Where
 
@@ -133,12 +134,7 @@ def first_words(launch: LaunchInfo) -> str:
     first = launch.first_failure
     if first is None:
         return ""
-    who = f"rank {first.rank}" if first.rank else "no rank on the line"
-    others = [rank for rank in first.reporters if rank != first.rank]
-    if others:
-        who += f", {'also ' if first.rank else ''}reported by {', '.join(others[:8])}"
-        who += f" and {len(others) - 8} more" if len(others) > 8 else ""
-    return f"{first.stage}, {who}"
+    return f"{first.stage}, {reporters(first)}"
 
 
 def followers(launch: LaunchInfo) -> list[FailureInfo]:
