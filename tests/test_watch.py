@@ -2,6 +2,7 @@
 
 import io
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -239,6 +240,17 @@ def test_the_state_line_tells_stage_ranks_and_load():
     assert "silent" in state.line(75.0)
 
 
+def test_progress_moves_on_finished_and_unfinished_lines():
+    state, intake = State(), Intake(Digest())
+    bar = "Loading safetensors checkpoint shards: {}% Completed | {}/4 [00:01<00:03,  1.0s/it]"
+    for done in (25, 50):
+        state.take(intake.feed(f"{bar.format(done, done // 25)}\n".encode()))
+        assert state.line(0).startswith(f"load {done}%")
+    state.take(intake.feed(f"\r{bar.format(75, 3)}".encode()))
+    state.glimpse(intake.unfinished())
+    assert state.line(0).startswith("load 75%")
+
+
 def test_a_hostile_rank_name_does_not_reach_the_terminal():
     state = State()
     state.load = "\x1b[31mred"
@@ -289,6 +301,39 @@ def test_a_failure_that_nothing_follows_is_a_death_after_the_longest_wait(tmp_pa
     assert loop.step()
 
 
+def test_a_known_risk_is_told_before_anything_fails(tmp_path, knowledge):
+    log = tmp_path / "server.log"
+    log.write_bytes((ROOT / "samples/cases/a-glm5-nvfp4-sm120-deepgemm-nan/log.txt").read_bytes())
+    clock = Clock()
+    loop, out = watching(log, knowledge, clock, [])
+    loop.step()
+    clock.now += 3
+    assert not loop.step()
+    assert "warning: risk: " in out.getvalue() and f"({log}:" in out.getvalue()
+
+
+def test_after_rotation_lines_count_from_one(tmp_path, knowledge):
+    lines = CRASH.read_bytes().split(b"\n")
+    at = next(i for i, x in enumerate(lines) if b"fired up" in x) + 1
+    log = tmp_path / "server.log"
+    log.write_bytes(b"\n".join(lines[:at]) + b"\n")
+    clock, reports = Clock(), []
+    loop, out = watching(log, knowledge, clock, reports)
+    assert not loop.step()
+    clock.now += 3
+    assert not loop.step()
+    os.rename(log, tmp_path / "server.log.1")
+    log.write_bytes(b"\n".join(lines[at:]))
+    clock.now += 60
+    assert not any(loop.step() for _ in range(3))
+    clock.now += 5
+    assert loop.step()
+    assert f"({log}:1)" in out.getvalue()
+    assert loop.finish() == 1
+    first = reports[0].launches[-1].first_failure
+    assert (first.where.path, first.where.line) == (str(log), 1)
+
+
 def test_silence_is_told_once_per_doubling(tmp_path, knowledge):
     log = tmp_path / "server.log"
     log.write_bytes(HEALTHY.read_bytes().split(b"Capture")[0])
@@ -332,6 +377,22 @@ def test_a_clean_stop_in_a_pipe_and_passing_the_log_on():
     assert done.returncode == 0
     assert done.stdout == data
     assert b"no failure" in done.stderr
+
+
+def test_ctrl_c_in_a_pipe_takes_the_last_words(tmp_path):
+    """The server in front of the pipe ends after its own Ctrl-C; the report still comes, and the code is 130."""
+    into = subprocess.Popen(
+        [sys.executable, "-m", "forensics", "watch", "-"],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    )  # fmt: skip
+    lines = HEALTHY.read_bytes().split(b"\n")
+    into.stdin.write(b"\n".join(lines[:-5]) + b"\n")
+    into.stdin.flush()
+    assert b"lines" in into.stderr.readline(), "it reads"
+    into.send_signal(signal.SIGINT)
+    out, err = into.communicate(b"\n".join(lines[-5:]))
+    assert into.returncode == 130
+    assert b"interrupted" in err and b"Launch" in out
 
 
 def test_nothing_in_the_pipe_is_bad_input():

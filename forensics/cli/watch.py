@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 app = typer.Typer(add_completion=False)
 
+LAST_WORDS_S = 30.0
+"""How long a server that was interrupted may take to end."""
 EXAMPLES = """Examples:
   python -m sglang.launch_server … 2>&1 | forensics watch -
   python -m sglang.launch_server … 2>&1 | forensics watch - --tee > server.log
@@ -84,7 +86,14 @@ def watch(
         return running.run()
     except KeyboardInterrupt:
         voice.say(f"interrupted; {running.state.line(0)}")
-        return 130
+    if log == "-":
+        # Ctrl-C reaches the server in front of the pipe, too: its last words still come.
+        try:
+            running.drain(LAST_WORDS_S)
+            running.finish()
+        except KeyboardInterrupt:
+            pass
+    return 130
 
 
 def _follower(log: str, new: bool, wait_for_file: bool, tee: bool, keep: int) -> Follower:

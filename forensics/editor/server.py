@@ -63,7 +63,8 @@ class Server(LanguageServer):
     async def _check(self, uri: str, pause: float) -> None:
         await asyncio.sleep(pause)
         document = self.document(uri)
-        path, text, version, units = Path(document.path), document.source, document.version, self.units
+        path, version, units = Path(document.path), document.version, self.units
+        text = "" if kind_of(path) == "log" else document.source
         kind = kind_of(path, text)
         if kind == "log":
             found = await self.work(lambda: self.logs.diagnostics(path, self.desk.plain().knowledge, units))
@@ -96,9 +97,12 @@ def _documents(server: Server) -> None:
         ls.check_soon(params.text_document.uri, 0.0)
 
     def changed(ls: Server, params: types.DidChangeTextDocumentParams) -> None:
-        # A log is read from disk: typing in it changes nothing.
-        if kind_of(Path(ls.document(params.text_document.uri).path)) != "log":
+        # A log is read from disk: typing in it changes nothing, but the editor may have loaded a grown file again.
+        path = Path(ls.document(params.text_document.uri).path)
+        if kind_of(path) != "log":
             ls.check_soon(params.text_document.uri, TYPING_PAUSE)
+        elif path.is_file() and ls.logs.known(path) is None:
+            ls.check_soon(params.text_document.uri, 4 * TYPING_PAUSE)
 
     def saved(ls: Server, params: types.DidSaveTextDocumentParams) -> None:
         if kind_of(Path(ls.document(params.text_document.uri).path)) != "log":
@@ -124,8 +128,11 @@ def _documents(server: Server) -> None:
 def _place(ls: Server, params: Any) -> tuple[Path, str, str, int, int]:
     """Path, whole text, the line, its number and the column (both 1-based, in code points) of a position."""
     document = ls.document(params.text_document.uri)
-    text = document.source
     number = params.position.line + 1
+    if kind_of(Path(document.path)) == "log":
+        # Its text is not looked at: it may be huge, and the file on disk is what counts.
+        return Path(document.path), "", "", number, 1
+    text = document.source
     lines = lines_of(text)
     line = lines[number - 1] if number <= len(lines) else ""
     return Path(document.path), text, line, number, ls.units.into(line, params.position.character)

@@ -122,7 +122,7 @@ class FileFollower:
 
     def _retire(self, current: _Open) -> None:
         age = len(self.old) + 1
-        self.old.append(Source(f"{self.name} (rotated away, part {age})", current.at, current.handle))
+        self.old.append(Source(f"{self.name} (before, part {age})", current.at, current.handle))
         while len(self.old) > MAX_OLD:
             self.old.pop(0).close()
             self.lost = True

@@ -30,8 +30,8 @@ MAX_SHAPES = 50_000
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """One kept line: number in the stream, kind, rank, message (only of new shapes and alarms), and whether its shape
-    was never seen before."""
+    """One kept line: number in the stream, kind, rank, message (only of new shapes, alarms and progress), and whether
+    its shape was never seen before."""
 
     number: int
     kind: str
@@ -89,6 +89,10 @@ class Intake:
         self.lines += count
         return Piece(count, seen, batches)
 
+    def unfinished(self) -> str:
+        """The end of the line that is not finished yet: progress bars write for minutes before they end theirs."""
+        return self._pending[-400:].decode("utf-8", "replace").rsplit("\r", 1)[-1]
+
     def forget_shapes(self) -> None:
         """Another server begins: its messages are new again."""
         self._shapes.clear()
@@ -104,7 +108,7 @@ class Intake:
             whole = raw[line - 1] if int(table.length[row]) <= len(raw[line - 1]) else table.raw(row)
             new = self.digest.keep(self.lines + line, whole, number) if line != last else False
             last = line
-            text = table.text(row) if new or kind in ALARMS else ""
+            text = table.text(row) if new or kind in ALARMS or kind == "progress" else ""
             yield Seen(self.lines + line, kind, ranks[rank], text, new)
 
     def _number(self, kind: str, text: str) -> int:

@@ -53,6 +53,7 @@ class Watch:
         self.state = State()
         self.patience = Patience(plan.waits)
         self.last_line = clock()
+        self.parts: list[tuple[int, str]] = [(0, follower.name)]
         self.last_report: Report | None = None
         self.caught_up = False
         self.doomed = False
@@ -71,16 +72,16 @@ class Watch:
     def step(self) -> bool:
         """One look at the input; gives whether this life of the server is over."""
         data = self.follower.read(self.plan.tick)
+        self._new_part()
         ended = self.follower.ended() or (not data and self._process_gone())
         piece = self.intake.feed(data, final=ended)
+        self.state.glimpse(self.intake.unfinished())
         now = self.clock()
         if piece.lines:
             self.last_line = now
             if self.doomed:
                 self.doomed = False
                 self.patience.news()
-        for notice in self.follower.notices():
-            self.voice.say(f"note: {notice}")
         changed = self._take(piece, now)
         if ended:
             return True
@@ -93,6 +94,20 @@ class Watch:
             self.voice.silence(silent, self.state.stage)
         self.voice.state(self.state, silent, now, changed)
         return over
+
+    def _new_part(self) -> None:
+        """After rotation or truncation lines count from 1 again; what was begun before is finished."""
+        for notice in self.follower.notices():
+            self.voice.say(f"note: {notice}")
+            self._take(self.intake.feed(b"", final=True), self.clock())
+            name, number = self.follower.name, len(self.parts)
+            self.parts[-1] = (self.parts[-1][0], f"{name} (before, part {number})")
+            self.parts.append((self.intake.lines, name))
+
+    def place(self, line: int) -> str:
+        """Name and line of a line of the whole stream."""
+        start, name = max(part for part in self.parts if part[0] < line)
+        return f"{name}:{line - start}"
 
     def _take(self, piece: Piece, now: float) -> bool:
         changed = self.state.take(piece)
@@ -114,7 +129,7 @@ class Watch:
             return False
         launch = found.launches[-1]
         self.state.judged(launch)
-        self.voice.warn(found)
+        self.voice.warn(found, self.place)
         if self.plan.until_failure and launch.first_failure is not None and launch.ended not in ("running", "log-ends"):
             return True
         # Without a line that states the end, a failure that nothing follows is a death only after a long wait.
@@ -131,6 +146,13 @@ class Watch:
         except PermissionError:
             return False
         return False
+
+    def drain(self, seconds: float) -> None:
+        """Read on until the stream ends, for the last words of a server that was interrupted together with us."""
+        until = self.clock() + seconds
+        while self.clock() < until and not self.follower.ended():
+            data = self.follower.read(0.2)
+            self._take(self.intake.feed(data, final=self.follower.ended()), self.clock())
 
     def finish(self) -> int:
         """The final report; 1 where it names a failure or the server was killed or hung."""

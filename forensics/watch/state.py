@@ -44,16 +44,21 @@ class State:
         if seen.kind == "server-args":
             self.reset()
         self.ending = self.ending or seen.kind in ("sigquit", "exit", "argparse")
-        if not seen.new or seen.kind not in MARK_KINDS:
-            return
-        mark = mark_of(seen.text.strip())
-        if mark is None:
-            return
-        if self.stage in ORDER and ORDER[mark[0]] < ORDER[self.stage]:
+        if seen.kind in MARK_KINDS and (seen.new or seen.kind == "progress"):
+            self._mark(seen.text, seen.kind == "progress")
+
+    def glimpse(self, unfinished: str) -> None:
+        """Read the progress off a line that is still being written."""
+        if _PERCENT.search(unfinished):
+            self._mark(unfinished, True)
+
+    def _mark(self, text: str, bar: bool) -> None:
+        mark = mark_of(text.strip())
+        if mark is None or (self.stage in ORDER and ORDER[mark[0]] < ORDER[self.stage]):
             return
         self.stage = mark[0]
-        percents = _PERCENT.findall(seen.text)
-        self.progress = f"{percents[-1]}%" if percents and seen.kind == "progress" else ""
+        percents = _PERCENT.findall(text)
+        self.progress = f"{percents[-1]}%" if percents and bar else ""
 
     def reset(self) -> None:
         """A server prints its arguments: it begins."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
 import time
+from collections.abc import Callable
 from typing import TextIO
 
 from forensics.output.clean import clean
@@ -30,7 +32,7 @@ class Voice:
         self._next = now + (1.0 if self.live else self.every)
         text = state.line(silent)
         if self.live:
-            self.out.write(f"\r\x1b[2K{text[:150]}")
+            self.out.write(f"\r\x1b[2K{text[: shutil.get_terminal_size().columns - 1]}")
             self._shown = True
         else:
             self.out.write(f"{time.strftime('%H:%M:%S')} {text}\n")
@@ -47,28 +49,29 @@ class Voice:
         self.out.write(f"{time.strftime('%H:%M:%S')} {clean(text)}\n")
         self.out.flush()
 
-    def warn(self, found: Report) -> None:
-        """Say what a judgement found on the last launch: the first failure with its best cause, and the risks."""
+    def warn(self, found: Report, place: Callable[[int], str]) -> None:
+        """Say what a judgement found on the last launch: the first failure with its best cause, and the risks.
+        `place` names a line of the stream."""
         if not found.launches:
             return
         launch = found.launches[-1]
         begun = f"{launch.id}:{launch.lines[0]}"
         if launch.first_failure is not None:
-            self._failure(launch, begun)
+            self._failure(launch, begun, place)
         for risk in launch.risks:
-            where = f" ({risk.where[0].path}:{risk.where[0].line})" if risk.where else ""
+            where = f" ({place(risk.where[0].line)})" if risk.where else ""
             self.say(f"warning: risk: {risk.title or risk.finding} [{risk.finding}]{where}", f"{begun}:{risk.finding}")
         if launch.ended == "hung":
             self.say(f"warning: hung: {launch.ended_why}", f"{begun}:hung")
 
-    def _failure(self, launch: LaunchInfo, begun: str) -> None:
+    def _failure(self, launch: LaunchInfo, begun: str, place: Callable[[int], str]) -> None:
         first = launch.first_failure
         if first is None:
             return
         who = f" on {first.rank}" if first.rank else ""
-        place = f"{first.where.path}:{first.where.line}"
+        where = place(first.where.line)
         self.say(
-            f"warning: first failure during {first.stage}{who} ({place}): {first.text[:300]}",
+            f"warning: first failure during {first.stage}{who} ({where}): {first.text[:300]}",
             f"{begun}:failure:{first.where.line}",
         )
         live = [h for h in launch.hypotheses if h.verdict != "ruled-out"]
@@ -82,4 +85,8 @@ class Voice:
         step = 1
         while step * 2 <= silent / 60:
             step *= 2
-        self.say(f"warning: no line for {duration(silent)} ({stage or 'before any stage'})", f"silence:{step}:{stage}")
+        text = f"no line for {duration(silent)}"
+        if stage == "serving":
+            self.say(f"note: {text}: no requests, or it hangs", f"silence:{step}")
+        else:
+            self.say(f"warning: {text} ({stage or 'before any stage'})", f"silence:{step}:{stage}")
