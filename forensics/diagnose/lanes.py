@@ -7,7 +7,7 @@ from itertools import pairwise
 import numpy as np
 
 from forensics.engine.table import STAMPED, EventTable
-from forensics.schema.launch import STAGES, Launch
+from forensics.schema.launch import STAGES, Failure, Launch
 from forensics.schema.rank import Rank
 from forensics.schema.report import LaneInfo, LaneMark, StageSpan, TimelineInfo
 from forensics.timeline.stages import series_inside
@@ -17,6 +17,7 @@ MAX_LANES = 128
 MAX_MARKS = 60
 """Failures marked on one lane."""
 NO_RANK = ""
+Shown = tuple[Failure, dict[int, int]]
 _SHARED = ("warmup", "serving")
 """Stages that a process without rank announces for all of them."""
 
@@ -30,7 +31,8 @@ def timeline(table: EventTable, launch: Launch) -> TimelineInfo | None:
     end = max(last.values())
     first = launch.failure(launch.first_failure)
     failed = table.time_of(first.row) if first else None
-    lanes = [_lane(rank, table, launch, start, end, last) for rank in _ranks(launch)]
+    shown = [_shown(failure, table) for failure in launch.failures]
+    lanes = [_lane(rank, table, launch, shown, (start, end), last) for rank in _ranks(launch)]
     return TimelineInfo(
         begin=round(start, 3),
         end=_after(end, start),
@@ -51,13 +53,19 @@ def _ranks(launch: Launch) -> list[Rank | None]:
 
 
 def _lane(
-    rank: Rank | None, table: EventTable, launch: Launch, start: float, end: float, last: dict[Rank | None, float]
+    rank: Rank | None,
+    table: EventTable,
+    launch: Launch,
+    shown: list[Shown],
+    span: tuple[float, float],
+    last: dict[Rank | None, float],
 ) -> LaneInfo:
     own = last.get(rank)
+    start, end = span
     return LaneInfo(
         rank=str(rank) if rank else NO_RANK,
         stages=_stages(rank, launch, start, end) if own is not None and rank else [],
-        marks=_marks(rank, table, launch, start),
+        marks=_marks(rank, table, shown, start),
         silences=[(_after(a, start), _after(b, start)) for who, a, b in launch.silences if who == rank and rank],
         last=_after(own, start) if own is not None else None,
     )
@@ -80,18 +88,23 @@ def _stages(rank: Rank, launch: Launch, start: float, end: float) -> list[StageS
     ]
 
 
-def _marks(rank: Rank | None, table: EventTable, launch: Launch, start: float) -> list[LaneMark]:
+def _shown(failure: Failure, table: EventTable) -> Shown:
+    """A failure with the first row that each rank (by index, -1 none) has of it."""
+    rows = np.array(sorted({failure.row, *failure.rows}), np.int64)
+    ranks, first = np.unique(table.rank[rows], return_index=True)
+    return failure, dict(zip(ranks.tolist(), rows[first].tolist(), strict=True))
+
+
+def _marks(rank: Rank | None, table: EventTable, shown: list[Shown], start: float) -> list[LaneMark]:
     """The first line of every failure on this lane, in order of rows."""
     wanted = table.ranks.index(rank) if rank in table.ranks else -1
     if rank is not None and wanted < 0:
         return []
     marks = []
-    for failure in launch.failures:
-        rows = np.array((failure.row, *failure.rows), np.int64)
-        mine = rows[table.rank[rows] == wanted]
-        if not len(mine) or (rank is None and failure.row not in mine):
+    for failure, rows in shown:
+        row = rows.get(wanted)
+        if row is None or (rank is None and table.rank_of(failure.row) is not None):
             continue
-        row = int(mine.min())
         time = table.time_of(row)
         line = int(table.line[row])
         at = _after(time, start) if time is not None else None
