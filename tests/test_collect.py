@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 import tarfile
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -172,8 +172,53 @@ def test_kernel_messages_of_other_times_stay_out(tmp_path):
     log.write_text(KILLED)
     os.utime(log, (datetime(2026, 6, 1, 10, 1).timestamp(),) * 2)
     window = window_of([log])
-    assert host._inside(OOM.splitlines()[0], window)
-    assert not host._inside(OOM.splitlines()[0].replace("06-01", "05-30"), window)
+    line = OOM.splitlines()[0]
+    assert host._placed(line, window) == line
+    assert host._placed(line.replace("06-01", "05-30"), window) == ""
+
+
+@pytest.mark.parametrize(("hours", "minutes"), [(2, 0), (-5, -30), (0, 0)])
+def test_kernel_messages_are_put_on_the_logs_clock(tmp_path, hours, minutes):
+    """The container stamps in UTC, the host's journal in its own time zone."""
+    ahead = timedelta(hours=hours, minutes=minutes)
+    log = tmp_path / "a.log"
+    log.write_text(KILLED)
+    os.utime(log, ((datetime(2026, 6, 1, 10, 1) + ahead).timestamp(),) * 2)
+    window = window_of([log])
+    assert window.shift == ahead
+    here = (datetime(2026, 6, 1, 10, 0, 58) + ahead).isoformat()
+    assert host._placed(OOM.splitlines()[0].replace("2026-06-01T10:00:58", here), window) == OOM.splitlines()[0]
+
+
+def test_a_log_that_was_copied_later_tells_no_time_zone(tmp_path):
+    log = tmp_path / "a.log"
+    log.write_text(KILLED)
+    os.utime(log, (datetime(2026, 6, 1, 13, 8).timestamp(),) * 2)
+    assert window_of([log]).shift == timedelta()
+
+
+def test_the_tools_of_a_gpu_host_are_used(tmp_path, monkeypatch):
+    """Stand-ins that print what the real tools printed: the parts become facts and kernel messages of the launch."""
+    tools = tmp_path / "bin"
+    tools.mkdir()
+    said = (ROOT / "samples/env/gpu-env.txt").read_text()
+    (tmp_path / "smi.txt").write_text(said[said.index("+---") : said.index("Legend:")])
+    (tmp_path / "oom.txt").write_text(OOM.replace("+0000", "+00:00").replace(" box kernel:", ""))
+    for name, script in (
+        ("nvidia-smi", f"cat {tmp_path}/smi.txt"),
+        ("journalctl", "echo 'No journal files were found.' >&2; exit 1"),
+        ("dmesg", f"cat {tmp_path}/oom.txt"),
+    ):
+        (tools / name).write_text(f"#!/bin/sh\n{script}\n")
+        (tools / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tools}:{os.environ['PATH']}")
+    log = tmp_path / "server.log"
+    log.write_text(KILLED)
+    os.utime(log, (datetime(2026, 6, 1, 10, 1).timestamp(),) * 2)
+    write_bundle(tmp_path / "b.tar.zst", Wish((log,), python=sys.executable))
+    launch = analyze([str(tmp_path / "b.tar.zst")]).launches[0]
+    assert launch.facts["gpu.name"].value == "NVIDIA H200" and launch.facts["version.driver"].value.startswith("580.")
+    assert any("kernel-oom-kill" in f.signals for f in launch.failures)
 
 
 # -- reading archives --------------------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ from datetime import datetime
 from pathlib import Path
 
 from forensics.collect.ask import Part, ask, join
+from forensics.collect.logs import Window
 from forensics.output.mask import mask
 from forensics.replay.plan import SAFE_ENV_PREFIXES
 
@@ -179,8 +180,8 @@ def _contained() -> bool:
     )
 
 
-def kernel(window: tuple[datetime, datetime] | None) -> Part:
-    """Kernel messages about memory, GPUs and hardware, of the log's own time where that is known."""
+def kernel(window: Window | None) -> Part:
+    """Kernel messages about memory, GPUs and hardware, of the log's time and by its clock, where those are known."""
     part = ask("kernel.txt", ["journalctl", "-k", "--no-pager", "-o", "short-iso"], 40.0)
     if not part.text.strip() or part.problem:
         other = ask("kernel.txt", ["dmesg", "--time-format", "iso"], 20.0)
@@ -189,13 +190,15 @@ def kernel(window: tuple[datetime, datetime] | None) -> Part:
             part = Part("kernel.txt", _DMESG.sub(r"\1\2 host kernel: ", other.text), how)
         else:
             part = Part("kernel.txt", "", how, "; ".join(filter(None, (part.problem, other.problem))))
-    kept = [line for line in part.text.splitlines() if _KERNEL.search(line) and _inside(line, window)]
-    text = "".join(f"{mask(line)}\n" for line in kept[-MAX_KERNEL_LINES:])
-    return Part("kernel.txt", text, part.how, part.problem)
+    lines = (_placed(line, window) for line in part.text.splitlines() if _KERNEL.search(line))
+    kept = [mask(line) for line in lines if line]
+    return Part("kernel.txt", "".join(f"{line}\n" for line in kept[-MAX_KERNEL_LINES:]), part.how, part.problem)
 
 
-def _inside(line: str, window: tuple[datetime, datetime] | None) -> bool:
+def _placed(line: str, window: Window | None) -> str:
+    """A kernel line by the log's clock; empty where it lies outside the log's time."""
     stamp = _STAMP.match(line)
     if window is None or stamp is None:
-        return True
-    return window[0] <= datetime.fromisoformat(stamp.group(1)) <= window[1]
+        return line
+    time = datetime.fromisoformat(stamp.group(1)) - window.shift
+    return time.isoformat() + line[stamp.end() :] if window.start <= time <= window.end else ""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import tempfile
 from collections.abc import Iterator
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import BinaryIO, cast
@@ -13,22 +14,63 @@ from forensics.output.mask import mask
 
 _STAMP = re.compile(rb"(\d{4}-\d\d-\d\d)[ T](\d\d:\d\d:\d\d)")
 _HEAD = 4 << 20
+_TAIL = 64 << 10
 _MARGIN = timedelta(minutes=2)
+_QUARTER = timedelta(minutes=15)
 
 
-def window_of(paths: list[Path]) -> tuple[datetime, datetime] | None:
-    """From the first stamp in the logs to their last change, with a margin; local time, as sglang stamps."""
-    starts, ends = [], []
+@dataclass(frozen=True, slots=True)
+class Window:
+    """The time of the logs, by their own clock. `shift` is how far the host's local clock is ahead of it: servers in
+    containers often stamp in UTC on a host that does not."""
+
+    start: datetime
+    end: datetime
+    shift: timedelta = timedelta()
+
+
+def window_of(paths: list[Path]) -> Window | None:
+    """From the first stamp to the last change, with a margin; None where no log has a stamp."""
+    starts: list[datetime] = []
+    ends: list[datetime] = []
+    shifts: list[timedelta] = []
     for path in paths:
         try:
-            with path.open("rb") as file:
-                found = _STAMP.search(file.read(_HEAD))
-            ends.append(datetime.fromtimestamp(path.stat().st_mtime))
-            if found:
-                starts.append(datetime.fromisoformat(f"{found[1].decode()}T{found[2].decode()}"))
+            changed = datetime.fromtimestamp(path.stat().st_mtime)
+            first, last = _stamps(path)
         except (OSError, ValueError):
             continue
-    return (min(starts) - _MARGIN, max(ends) + _MARGIN) if starts else None
+        shift = _shift(changed, last)
+        starts.append(first)
+        ends.append(changed - shift)
+        shifts.append(shift)
+    if not starts:
+        return None
+    return Window(min(starts) - _MARGIN, max(ends) + _MARGIN, shifts[0])
+
+
+def _stamps(path: Path) -> tuple[datetime, datetime]:
+    """First and last stamp of a log. ValueError where it has none."""
+    with path.open("rb") as file:
+        first = _STAMP.search(file.read(_HEAD))
+        file.seek(max(0, path.stat().st_size - _TAIL))
+        last = list(_STAMP.finditer(file.read(_TAIL)))[-1:]
+    if first is None:
+        raise ValueError("no stamp")
+    return _time(first), _time(last[0] if last else first)
+
+
+def _time(found: re.Match[bytes]) -> datetime:
+    return datetime.fromisoformat(f"{found[1].decode()}T{found[2].decode()}")
+
+
+def _shift(changed: datetime, last: datetime) -> timedelta:
+    """The time zone between the last change of a file and its last stamp: a whole number of quarter hours, give or
+    take two minutes; else the file was merely copied or touched later, and nothing can be said."""
+    quarters = round((changed - last) / _QUARTER)
+    whole = quarters * _QUARTER
+    near = abs((changed - last) - whole) <= _MARGIN
+    return whole if near and abs(whole) <= timedelta(hours=14) else timedelta()
 
 
 def server_log(pid: int) -> Path | None:

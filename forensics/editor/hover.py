@@ -34,8 +34,26 @@ FORMS = {
     "weak": "Helps to rank, raises nothing.",
     "against": "Speaks against the cause.",
     "excludes": "Rules the cause out.",
+    "applies": "Facts of a launch that could have the fault at all: for ruling out and for risks.",
+    "versions": "Releases that can have the fault, such as `>=0.5.7,<0.5.10`; an empty text is any.",
+    "explains": "Signals whose failure this cause explains (default: the root signals of must and decisive).",
+    "shows": "A signal that would be seen once a stage is passed: the ground for ruling the cause out.",
+    "symptoms": "Silent forms: what the user sees without any error line.",
+    "look_alikes": "Causes with the same symptom; each names the other.",
+    "verify": "What a relaunch must show.",
+    "log_evidence": "real, rendered, or none (none caps the verdict at possible).",
+    "kinds": "Line kinds that the rule looks at; see docs/kinds.md.",
+    "frames": "RE2: one frame of the block around the line must match.",
+    "exception": "RE2: type of the exception whose block holds the line.",
+    "mechanism": "Why a number, path or model name in the pattern is the mechanism itself.",
+    "lifetime": "Releases that print the message; its absence elsewhere proves nothing.",
+    "root": "States a fault that can be the first one.",
+    "cascade": "The speaker waited for, or lost, a peer.",
+    "teardown": "Clean-up after a death.",
+    "advice": "Text that proposes something; never a cause.",
+    "progress": "Proves that the server went on.",
 }
-"""In the words of docs/conditions.md and docs/findings.md."""
+"""In the words of docs/conditions.md, docs/findings.md and docs/rules.md."""
 
 
 def hover(word: str, lib: Library) -> str:
