@@ -17,7 +17,7 @@ from forensics.watch.follow import FileFollower, StreamFollower
 from forensics.watch.intake import Intake
 from forensics.watch.judge import judge_digest
 from forensics.watch.loop import Plan, Watch
-from forensics.watch.patience import Patience, Waits
+from forensics.watch.patience import CREDIT, SHARE, Patience, Waits
 from forensics.watch.state import State, duration
 from forensics.watch.voice import Voice
 
@@ -166,12 +166,27 @@ def test_a_flood_of_errors_is_not_waited_out():
     assert patience.due(120.0)
 
 
-def test_a_costly_judgement_is_followed_by_a_long_rest():
+def test_judging_costs_a_bounded_share_in_the_long_run():
+    """Trouble without end, and each judgement takes a second: what is judged stays within credit and share."""
     patience = Patience(Waits(0, 0, 0))
-    patience.judged(100.0, cost=1.0)
-    patience.news()
-    assert not patience.due(130.0)
-    assert patience.due(141.0)
+    judged = 0
+    for second in range(10_000):
+        patience.trouble(float(second))
+        if patience.due(float(second)):
+            patience.judged(float(second), cost=1.0)
+            judged += 1
+    assert judged <= CREDIT + SHARE * 10_000 + 1
+
+
+def test_news_leaves_credit_for_trouble():
+    patience = Patience(Waits(0, 0, 0))
+    for _ in range(50):
+        patience.news()
+        if patience.due(100.0):
+            patience.judged(100.0, cost=0.5)
+            patience.rested_at = 0.0
+    patience.trouble(100.0)
+    assert patience.due(100.0)
 
 
 # -- intake and digest -------------------------------------------------------------------------------------------

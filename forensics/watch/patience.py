@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-SHARE = 40.0
-"""After a judgement that took s seconds the next one waits SHARE × s: less than 3 % of a core, whatever it costs."""
+SHARE = 0.025
+"""Processor time for judging that is earned in each second: the long-run share of a core."""
+CREDIT = 6.0
+"""Most processor seconds that may be saved up. Half of them are kept for signs of trouble."""
+REST = 10.0
+"""Without a sign of trouble a judgement that took s seconds is followed by a rest of at least REST × s."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,8 +29,10 @@ class Patience:
     waits: Waits
     first: float | None = None
     last: float | None = None
-    free_at: float = 0.0
     wanted: bool = False
+    credit: float = CREDIT
+    rested_at: float = 0.0
+    _counted: float | None = None
 
     def trouble(self, now: float) -> None:
         """A line that may be the beginning or the consequence of a failure was read."""
@@ -40,9 +46,10 @@ class Patience:
 
     def due(self, now: float) -> bool:
         """Whether to judge now."""
-        if now < self.free_at:
-            return False
-        return self.settled(now) if self.first is not None else self.wanted
+        self._earn(now)
+        if self.first is not None:
+            return self.credit > 0 and self.settled(now)
+        return self.wanted and self.credit > CREDIT / 2 and now >= self.rested_at
 
     def settled(self, now: float) -> bool:
         """Whether the ranks had their time since the first sign of trouble."""
@@ -53,7 +60,14 @@ class Patience:
         return calm or waited >= self.waits.maximum
 
     def judged(self, now: float, cost: float) -> None:
-        """A judgement ended at `now` and took `cost` seconds."""
+        """A judgement ended at `now` and took `cost` seconds of processor time."""
+        self._earn(now)
         self.first = self.last = None
         self.wanted = False
-        self.free_at = now + SHARE * cost
+        self.credit -= cost
+        self.rested_at = now + REST * cost
+
+    def _earn(self, now: float) -> None:
+        if self._counted is not None:
+            self.credit = min(CREDIT, self.credit + SHARE * max(0.0, now - self._counted))
+        self._counted = now

@@ -83,8 +83,8 @@ class State:
         self.expected = len(launch.ranks.expected)
         if launch.reached in ORDER:
             self.stage = launch.reached
-        if launch.progress and launch.reached != "serving":
-            self.progress = launch.progress.rpartition(" ")[0] and launch.progress.split(" ", 1)[1]
+        stage, _, done = launch.progress.partition(" ")
+        self.progress = done.replace(" ", "") if stage == launch.reached else ""
 
     def line(self, silent: float) -> str:
         """The state in one line; `silent` is how long nothing came, in seconds."""
