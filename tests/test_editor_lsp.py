@@ -258,6 +258,20 @@ def test_definition_leads_from_a_finding_to_a_look_alike_and_back(editor):
     assert found.uri in {b.uri for b in back}
 
 
+def test_a_samples_truth_leads_to_its_cause_and_back(editor):
+    path = ROOT / "samples/cases/a-glm5-nvfp4-sm120-deepgemm-nan/truth.json"
+    text = path.read_text()
+    uri = editor.open(path)
+    line, column = spot_of(text, "deepgemm-scale-format-mismatch")
+    place = editor.at(uri, line, column + 3)
+    found = editor.run(editor.client.text_document_definition_async(types.DefinitionParams(**place)))
+    assert found.uri == FINDING.as_uri()
+    back = editor.run(
+        editor.client.text_document_references_async(types.ReferenceParams(types.ReferenceContext(True), **place))
+    )
+    assert uri in {b.uri for b in back}
+
+
 def test_shipped_files_are_without_complaint(editor):
     assert not editor.diagnostics(FINDING.as_uri(), 1)
     assert not editor.diagnostics(RULE.as_uri(), 1)

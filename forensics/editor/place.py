@@ -17,10 +17,13 @@ from forensics.schema.options import Options
 
 WORD = re.compile(r"--[\w-]+|[\w$][\w./$-]*")
 MAX_TEXT = 1 << 20
+LINTED = ("finding", "deployment", "rule")
 
 
 def kind_of(path: Path, text: str = "") -> str:
-    """`finding`, `deployment`, `rule`, `log` or nothing."""
+    """`finding`, `deployment`, `rule`, `truth` (of a sample), `log` or nothing."""
+    if path.name == "truth.json" or path.name.endswith(".truth.json"):
+        return "truth"
     if path.suffix in (".yaml", ".yml"):
         return "rule" if "rules" in path.parts else ""
     if path.suffix == ".md":
@@ -74,7 +77,7 @@ class Desk:
 
     def problems(self, path: Path, text: str) -> list[Problem]:
         """What lint says about a text that would stand in a file."""
-        if not kind_of(path, text) or len(text) > MAX_TEXT:
+        if kind_of(path, text) not in LINTED or len(text) > MAX_TEXT:
             return []
         target = self._target(path)
         with tempfile.TemporaryDirectory(prefix="forensics-lsp-") as folder:

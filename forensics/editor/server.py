@@ -17,7 +17,7 @@ from forensics.editor.context import spot
 from forensics.editor.hover import hover
 from forensics.editor.lint import diagnostics, quick_fixes
 from forensics.editor.logs import Logs
-from forensics.editor.place import Desk, kind_of, word_at
+from forensics.editor.place import LINTED, Desk, kind_of, word_at
 from forensics.editor.refs import definition, references
 from forensics.editor.tidy import tidy
 from forensics.editor.units import Units
@@ -68,7 +68,7 @@ class Server(LanguageServer):
         kind = kind_of(path, text)
         if kind == "log":
             found = await self.work(lambda: self.logs.diagnostics(path, self.desk.plain().knowledge, units))
-        elif kind:
+        elif kind in LINTED:
             problems = await self.work(lambda: self.desk.problems(path, text))
             self.problems[uri] = problems
             found = diagnostics(problems, lines_of(text), units)
@@ -160,7 +160,7 @@ def _reading(server: Server) -> None:
     async def on_references(ls: Server, params: types.ReferenceParams) -> list[types.Location]:
         path, text, line, number, column = _place(ls, params)
         word, _ = word_at(line, column)
-        if not word or kind_of(path, text) not in ("rule", "finding", "deployment"):
+        if not word or kind_of(path, text) not in (*LINTED, "truth"):
             return []
         texts = {Path(d.path).resolve(): d.source for d in ls.workspace.text_documents.values() if d.path}
         units = ls.units
@@ -172,7 +172,7 @@ def _reading(server: Server) -> None:
     async def on_completion(ls: Server, params: types.CompletionParams) -> types.CompletionList:
         path, text, _, number, column = _place(ls, params)
         kind = kind_of(path, text)
-        if kind not in ("rule", "finding", "deployment"):
+        if kind not in LINTED:
             return types.CompletionList(False, [])
         lines = lines_of(text)
         here = spot(lines, number, column, kind != "rule")
@@ -203,7 +203,7 @@ def _changing(server: Server) -> None:
         if kind == "log":
             command = types.Command("Go to the first failure", FIRST_FAILURE, arguments=[uri])
             return [types.CodeAction(command.title, kind=types.CodeActionKind.Source, command=command)]
-        if not kind:
+        if kind not in LINTED:
             return []
         # Places must be those of the text as it is now, not as it was at the last check.
         problems = await ls.work(lambda: ls.desk.problems(path, text))
