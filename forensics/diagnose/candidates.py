@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from forensics.diagnose.grounds import Ledger, all_of, ledger, signals_in
 from forensics.diagnose.variables import Trials
+from forensics.engine.table import HEADED, STAMPED
 from forensics.rulebook.case import Case
 from forensics.schema.finding import Finding
 from forensics.schema.launch import Failure
@@ -144,7 +145,7 @@ def explained(finding: Finding, book: Ledger, case: Case) -> tuple[tuple[str, ..
 
 def touches(failure: Failure, names: Iterable[str], case: Case) -> bool:
     """Whether one of these signals was seen inside a failure."""
-    rows, blocks = set(failure.rows), set(failure.blocks)
+    rows, blocks = {*failure.rows, *_message(failure, case)}, set(failure.blocks)
     for name in names:
         if name in failure.signals:
             return True
@@ -152,6 +153,20 @@ def touches(failure: Failure, names: Iterable[str], case: Case) -> bool:
         if signal and _inside(signal, rows, blocks):
             return True
     return False
+
+
+_OTHER_RECORD = frozenset({"traceback-head", "chain", "frame", "blank", "capture-advice", "sigquit"})
+MAX_MESSAGE = 40
+
+
+def _message(failure: Failure, case: Case) -> Iterable[int]:
+    """Further lines of the message that states a failure: a compiler's own words stand below the exception."""
+    if not failure.blocks:
+        return
+    for row in range(failure.row + 1, min(failure.row + MAX_MESSAGE, len(case.table))):
+        if case.table.flags[row] & (STAMPED | HEADED) or case.table.kind(row) in _OTHER_RECORD:
+            return
+        yield row
 
 
 def stated_symptom(case: Case) -> str | None:

@@ -82,6 +82,28 @@ def _difference(name: str, control: Value, launch: Launch, same: Sequence[Case])
     return Difference(name, fact.value, control, bool(agreed), fact.where)
 
 
+MATTERS = re.compile(
+    r"^(?:env\.SGLANG_\w*(?:DEEPGEMM|KERNEL|FP8|GEMM)|args\.(?:\w*backend|quantization|kv_cache_dtype|dtype|page_size"
+    r"|enable_torch_compile|\w*cuda_graph|speculative_\w+|enable_mixed_chunk|enable_flashinfer\w*|moe_\w+"
+    r"|disable_overlap_schedule|disable_radix_cache|chunked_prefill_size|disable_custom_all_reduce))$"
+)
+"""Settings that choose kernels, number formats and schedules: what can make numbers or kernels fail."""
+NUMERIC = frozenset({"kernel", "attention", "moe", "quantization", "sampling", "layer", "speculative", "graph"})
+"""Components whose failures such a setting can be behind."""
+_RUNNING = frozenset({"warmup", "graph-capture", "prefill", "decode"})
+
+
+def suspicious(found: Comparison | None, case: Case) -> tuple[Difference, ...]:
+    """Differences to the control that can plausibly matter to what this launch shows: untested settings that it has
+    and the control has not, where numbers, kernels or speed failed. None for load, host, network and client faults."""
+    failure = case.launch.failure(case.launch.first_failure)
+    if found is None or (failure is None and case.symptom not in ("garbage", "slow")):
+        return ()
+    if failure is not None and (failure.stage not in _RUNNING or failure.component not in NUMERIC):
+        return ()
+    return tuple(d for d in found.differences if not d.tested and MATTERS.match(d.name) and d.here not in UNSET)
+
+
 def value_of(launch: Launch, name: str) -> Fact | None:
     """A fact of a launch; None is unknown."""
     return launch.facts.get(name)

@@ -15,13 +15,13 @@ from forensics.diagnose.candidates import (
     is_hypothesis,
     stated_symptom,
 )
-from forensics.diagnose.controls import Comparison, compare
+from forensics.diagnose.controls import Comparison, compare, suspicious
 from forensics.diagnose.evidence import Around, evidence, excluded_aside, one_claim
 from forensics.diagnose.general import General
 from forensics.diagnose.grounds import FOR, Ground
 from forensics.diagnose.past import Past
-from forensics.diagnose.tried import Pair, failing_alike, pairs
-from forensics.diagnose.verdict import LIKELY, POSSIBLE, RULED_OUT, Evidence, Judged, judge
+from forensics.diagnose.tried import GOOD_HAS_IT, Pair, failing_alike, pairs
+from forensics.diagnose.verdict import ESTABLISHED, LIKELY, POSSIBLE, RULED_OUT, Evidence, Judged, judge
 from forensics.knowledge.store import Knowledge
 from forensics.rulebook.case import Case
 from forensics.schema.finding import Finding
@@ -72,9 +72,10 @@ def diagnose_launch(
     explained = any(j.candidate.role in (DIRECT, ASSUMED, SYMPTOM) or j.verdict == LIKELY for j in live)
     reading = general.read(case)
     shown = not explained or (failure is not None and live[0].candidate.role == SYMPTOM)
-    unclaimed = next((p for p in around.pairs if not any(j.evidence.comparison for j in live)), None)
+    claimed = any(j.evidence.comparison for j in live) or _told(live)
+    unclaimed = None if claimed else next(iter(around.pairs), None)
     near = similar.nearest(failure.text, findings) if failure and not explained else []
-    live = (*_resembling(near, failure, findings, around), *live) if failure else live
+    live = (*live, *_resembling(near, failure, findings, around)) if failure else live
     return Diagnosis(
         asked=True,
         judged=(*live, *dead),
@@ -82,11 +83,21 @@ def diagnose_launch(
         pairs=around.pairs,
         unclaimed=unclaimed,
         comparison=comparison,
-        unnamed=_unnamed(comparison, live),
+        unnamed=_unnamed(comparison, case, live),
         nearest=tuple(name for name, _ in near),
         unexplained=failure is not None and not explained and unclaimed is None,
-        steps=next_step.next_steps(case, live, alike, comparison, reading),
+        steps=next_step.next_steps(case, live, (*alike, *_good(everyone)), comparison, reading),
     )
+
+
+def _told(live: Sequence[Judged]) -> bool:
+    """Whether the log's own words say more about the first failure than a comparison of launches that no finding
+    claims: an established cause, or a likely one that the good launch does not clear."""
+    for judged in live[:1]:
+        cleared = any(g.condition == GOOD_HAS_IT for g in judged.evidence.extra)
+        if judged.candidate.role == DIRECT and judged.verdict in (ESTABLISHED, LIKELY):
+            return judged.verdict == ESTABLISHED or not cleared
+    return False
 
 
 def _judged(findings: Sequence[Finding], around: Around) -> tuple[tuple[Judged, ...], tuple[Judged, ...]]:
@@ -136,10 +147,13 @@ def _most_similar(dead: Sequence[Judged], leaders: Sequence[Judged]) -> list[Jud
     return ordered[:MAX_RULED_OUT]
 
 
-def _unnamed(comparison: Comparison | None, judged: Sequence[Judged]) -> tuple[str, ...]:
-    """Differences to the control that no hypothesis speaks of."""
-    if comparison is None:
-        return ()
+def _good(everyone: Sequence[Case]) -> list[Case]:
+    """Launches of the input that show no failure: what they had was tried as well."""
+    return [c for c in everyone if c.launch.first_failure is None and c.launch.reached == "serving"]
+
+
+def _unnamed(comparison: Comparison | None, case: Case, judged: Sequence[Judged]) -> tuple[str, ...]:
+    """Differences to the control that can matter here and that no hypothesis speaks of."""
     texts = [
         text
         for j in judged
@@ -150,6 +164,6 @@ def _unnamed(comparison: Comparison | None, judged: Sequence[Judged]) -> tuple[s
     ]
     return tuple(
         d.name
-        for d in comparison.differences
-        if not d.tested and not any(d.name in t or d.name.split(".", 1)[1] == t for t in texts)
+        for d in suspicious(comparison, case)
+        if not any(d.name in t or d.name.split(".", 1)[1] == t for t in texts)
     )

@@ -10,7 +10,7 @@ import shlex
 from collections.abc import Sequence
 
 from forensics.diagnose.candidates import ASSUMED, DIRECT, SYMPTOM
-from forensics.diagnose.controls import Comparison
+from forensics.diagnose.controls import Comparison, suspicious
 from forensics.diagnose.general import General
 from forensics.diagnose.grounds import UNKNOWN
 from forensics.diagnose.tried import has_step, step_name, step_text
@@ -184,8 +184,8 @@ def _data(live: Sequence[Judged]) -> list[NextStep]:
 
 def _differences(case: Case, comparison: Comparison) -> list[NextStep]:
     """No cause is left: take back one untested difference to the launch that works."""
-    for difference in comparison.differences:
-        if difference.tested or not difference.name.startswith("args."):
+    for difference in suspicious(comparison, case):
+        if not difference.name.startswith("args."):
             continue
         name = "--" + difference.name.removeprefix("args.").replace("_", "-")
         unset = difference.control in (None, "", "auto", False)

@@ -16,6 +16,12 @@ _DULL = re.compile(
     r'^\s*(?:File "|Traceback|\^|$)|^\s{2,}|Scheduler hit an exception|server_args=|Load weight|[Ss]igquit|SIGQUIT'
     r"|Memory pool|Init torch|fired up|Prefill batch|Decode batch|KV Cache|Capture cuda graph (?:begin|bs|end)|INFO:"
 )
+_TYPE = re.compile(r"^(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Warning|Exit)(?::\s*|\s*$)")
+_WORD = re.compile(r"[A-Za-z_][A-Za-z_]{2,}")
+_STOP = frozenset({"the", "and", "for", "with", "from", "this", "that", "not", "are", "was", "has", "have", "but",
+                   "error", "failed", "exception", "got", "none", "true", "false"})  # fmt: skip
+MIN_WORDS = 4
+"""Informative words that a message needs before its likeness to another one means anything."""
 MIN_SCORE = 74.0
 CLOSE, SAME = 84.0, 97.0
 """Between these a finding is worth naming as a possible cause where nothing else explains the failure. Above, the words
@@ -28,10 +34,18 @@ def shape(text: str) -> str:
     return _DIGITS.sub("#", _PATH.sub("/", line)).strip()
 
 
+def said(text: str) -> str:
+    """The shape of what a message says, without its exception type; "" where that is too little to compare: a bare
+    exception is like every other one."""
+    bare = _TYPE.sub("", shape(text))[:300]
+    words = {w.lower() for w in _WORD.findall(bare)} - _STOP
+    return bare if len(words) >= MIN_WORDS else ""
+
+
 def nearest(text: str, findings: Iterable[Finding], count: int = 3) -> list[tuple[str, float]]:
     """At most `count` findings with a log line like `text`, with the likeness (0 to 100), most similar first."""
-    wanted = shape(text)[:300]
-    if len(wanted) < 12:
+    wanted = said(text)
+    if not wanted:
         return []
     scored = [(score, f.id) for f in findings if (score := _score(wanted, f)) >= MIN_SCORE]
     return [(name, score) for score, name in sorted(scored, key=lambda pair: (-pair[0], pair[1]))[:count]]
@@ -53,8 +67,8 @@ def _likeness(wanted: str, finding: Finding, expect: str) -> float:
             continue
         for line in block.text.splitlines()[:200]:
             bare = _HEAD.sub("", line)
-            if not _DULL.search(bare):
-                known = shape(bare)[:300]
+            known = "" if _DULL.search(bare) else said(bare)
+            if known:
                 best = max(best, fuzz.ratio(wanted, known, score_cutoff=best), _shortened(wanted, known, best))
     return best
 

@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -82,7 +83,10 @@ def _served(case: Case) -> bool:
 
 
 def pairs(case: Case, alike: Sequence[Case], everyone: Sequence[Case], trials: Trials) -> tuple[Pair, ...]:
-    """Single-variable comparisons that concern this launch's failure. `alike`: launches that failed as it did."""
+    """Single-variable comparisons that concern this launch's failure. `alike`: launches that failed as it did. None
+    where the failure is about what the host shares: then the other launches are its circumstances, no experiment."""
+    if of_environment(case):
+        return ()
     found = []
     for one in (case, *alike):
         seen: set[int] = set()
@@ -95,6 +99,31 @@ def pairs(case: Case, alike: Sequence[Case], everyone: Sequence[Case], trials: T
             if len(changed) == 1 and changed[0].name not in OTHER_THING:
                 found.append(Pair(one, good, changed[0]))
     return tuple(found[:MAX_ALIKE])
+
+
+_ENVIRONMENT = re.compile(
+    r"[Aa]ddress already in use|Errno 98\b|[Pp]ort \S+ is (?:already )?in use|No space left on device|Bus error"
+    r"|Name or service not known|Temporary failure in name resolution|No such file or directory|\bXid\b"
+    r"|unavailable|Connection refused|No route to host|memory capacity is unbalanced"
+)
+_GPU_MEMORY = re.compile(r"out of memory|[Nn]ot enough memory|memory allocation")
+
+
+def of_environment(case: Case) -> bool:
+    """Whether the first failure is about something that launches share: a port, a disk, a name, the network; or GPU
+    memory while an earlier launch of the same log was never seen to end, so that it may still hold it."""
+    failure = first_failure(case)
+    if failure is None:
+        return False
+    if _ENVIRONMENT.search(failure.text):
+        return True
+    return bool(_GPU_MEMORY.search(failure.text)) and any(_still_there(c.launch, case.launch) for c in case.earlier)
+
+
+def _still_there(earlier: Launch, launch: Launch) -> bool:
+    """Whether an earlier launch of the same source served and shows no end."""
+    same = bool(set(earlier.sources) & set(launch.sources))
+    return same and earlier.reached == "serving" and earlier.ended in ("running", "log-ends")
 
 
 def comparable(one: Launch, other: Launch) -> bool:

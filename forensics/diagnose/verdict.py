@@ -54,8 +54,23 @@ class Judged:
 def judge(pairs: Sequence[tuple[Candidate, Evidence]]) -> tuple[Judged, ...]:
     """Verdicts for all candidates of one launch: each alone first, then held against its rivals."""
     covered = any(c.role in (DIRECT, ASSUMED) and c.must is True and e.excluded is None for c, e in pairs)
+    named = any(says_so(c, e) for c, e in pairs)
+    pairs = [(c, _yielding(c, e) if named and not says_so(c, e) else e) for c, e in pairs]
     alone = [Judged(c, *_alone(c, e, covered), evidence=e) for c, e in pairs]
     return tuple(_against_rivals(j, alone) for j in alone)
+
+
+def says_so(found: Candidate, evidence: Evidence) -> bool:
+    """Whether the program names this cause in the first failure and nothing speaks against it."""
+    plain = Evidence(None, evidence.excluded, evidence.extra)
+    return found.role == DIRECT and not _cap(found, True) and _alone(found, plain, True)[0] == ESTABLISHED
+
+
+def _yielding(found: Candidate, evidence: Evidence) -> Evidence:
+    """A comparison of launches is a strong ground, no more, where the program itself names another cause."""
+    if evidence.comparison is None:
+        return evidence
+    return Evidence(None, evidence.excluded, (*evidence.extra, replace(evidence.comparison, strength="strong")))
 
 
 def support(found: Candidate) -> tuple[int, int, int, int]:

@@ -12,6 +12,7 @@ import numpy as np
 
 from forensics.engine.table import EventTable
 from forensics.timeline import roles
+from forensics.timeline.clock import BY_POSITION, Clock
 from forensics.timeline.episodes import Episode
 from forensics.timeline.lookup import Rows
 
@@ -19,18 +20,23 @@ SURVIVED = ("recovered", "progressed")
 
 
 def first_failure(
-    table: EventTable, episodes: Sequence[Episode], teardown: Rows, served: bool = False
+    table: EventTable,
+    episodes: Sequence[Episode],
+    teardown: Rows,
+    served: bool = False,
+    clock: Clock = BY_POSITION,
 ) -> Episode | None:
-    """The episode that states the first real failure, or None where the log shows none."""
+    """The episode that states the first real failure, or None where the log shows none. `episodes` are in the order of
+    events, which `clock` gives."""
     open_ones = [
         e for e in episodes if e.outcome in ("terminal", "unresolved") and e.nature in (roles.CAUSE, roles.VICTIM)
     ]
-    survived = [e for e in episodes if e.outcome in SURVIVED]
+    survived = [e for e in episodes if e.outcome in SURVIVED and not _passed(e)]
     if open_ones:
-        found = _earliest(table, open_ones, teardown)
+        found = _earliest(table, open_ones, teardown, clock)
         if found.first.key in LOOKS_BACK:
-            return next((e for e in survived if e.nature == roles.CAUSE and e.first.head < found.first.head), found)
-        return _near_hint(table, episodes, found)
+            return next((e for e in survived if e.nature == roles.CAUSE and _precedes(clock, e, found)), found)
+        return _near_hint(table, episodes, found, clock)
     fallen = [e for e in episodes if e.nature == roles.WEAK and e.outcome == "terminal"]
     if fallen:
         return fallen[-1]
@@ -40,15 +46,22 @@ def first_failure(
         causes = [e for e in survived if e.nature == roles.CAUSE]
         return causes[0] if causes else serving[0]
     killed = [e for e in episodes if e.first.key == "killed-by-shell" and e.stage in _STARTUP]
-    if killed and not survived:
+    if killed and not survived and not any(e.first.key == "sigquit" for e in episodes):
         return killed[0]
     degraded = [e for e in episodes if e.nature == roles.DEGRADED and not (served and e.first.key in ROUTINE_IF_SERVED)]
     if degraded:
         return degraded[0]
     client = [e for e in episodes if e.nature == roles.CLIENT and e.first.source == "traceback"]
-    return client[0] if client else None
+    return next((e for e in client if e.first.key != roles.CLIENT_GONE), None)
 
 
+def _passed(episode: Episode) -> bool:
+    """A trouble that comes and goes by itself, seen once, with work going on behind it: no failure."""
+    return episode.first.key in PASSING and episode.outcome == "recovered"
+
+
+PASSING = frozenset({"link-event", "health"})
+"""Troubles that come and go: a link that flaps, one health probe that waited behind a long step."""
 EXPLAINED_BY_HINTS = frozenset({"child-died", "kv-transfer", "warmup-failed", "exit"})
 HINT_S = 10.0
 ROUTINE_IF_SERVED = frozenset({"weights-missing"})
@@ -59,7 +72,11 @@ LOOKS_BACK = frozenset({"kv-transfer"})
 _STARTUP = ("config", "init", "load", "kv-pool", "graph-capture", "warmup")
 
 
-def _near_hint(table: EventTable, episodes: Sequence[Episode], victim: Episode) -> Episode:
+def _precedes(clock: Clock, one: Episode, other: Episode) -> bool:
+    return clock.of(one.first.head) < clock.of(other.first.head)
+
+
+def _near_hint(table: EventTable, episodes: Sequence[Episode], victim: Episode, clock: Clock) -> Episode:
     """A line with words of trouble shortly before a bare death says more than the death."""
     if victim.nature != roles.VICTIM or victim.first.key not in EXPLAINED_BY_HINTS:
         return victim
@@ -67,12 +84,12 @@ def _near_hint(table: EventTable, episodes: Sequence[Episode], victim: Episode) 
     for episode in episodes:
         begin = table.time_of(episode.first.head)
         close = begin is not None and end is not None and end - begin <= HINT_S
-        if episode.nature == roles.WEAK and close and episode.first.head < victim.first.head:
+        if episode.nature == roles.WEAK and close and _precedes(clock, episode, victim):
             return episode
     return victim
 
 
-def _earliest(table: EventTable, episodes: list[Episode], teardown: Rows) -> Episode:
+def _earliest(table: EventTable, episodes: list[Episode], teardown: Rows, clock: Clock) -> Episode:
     causes = [e for e in episodes if e.nature == roles.CAUSE]
     victims = [e for e in episodes if e.nature == roles.VICTIM]
     if not causes:
@@ -80,22 +97,19 @@ def _earliest(table: EventTable, episodes: list[Episode], teardown: Rows) -> Epi
     if not victims:
         return causes[0]
     cause, victim = causes[0], victims[0]
-    if cause.first.head < victim.first.head:
+    if _precedes(clock, cause, victim):
         return cause
     # The victim spoke first. A cause that comes later still wins while the server is not yet being taken down:
     # ranks print their traces at the same time, and buffers are flushed in any order.
-    stopped = (
-        int(teardown[np.searchsorted(teardown, victim.first.head)])
-        if len(teardown) and teardown[-1] > victim.first.head
-        else None
-    )
-    late = stopped is not None and cause.first.head > stopped
+    ends, spoke = clock.all(teardown), clock.of(victim.first.head)
+    stopped = int(ends[np.searchsorted(ends, spoke)]) if len(ends) and ends[-1] > spoke else None
+    late = stopped is not None and clock.of(cause.first.head) > stopped
     a, b = table.time_of(victim.first.row), table.time_of(cause.first.row)
     far = a is not None and b is not None and b - a > 5.0
     return victim if late or far else cause
 
 
-def assign(episodes: Sequence[Episode], first: Episode | None) -> dict[int, str]:
+def assign(episodes: Sequence[Episode], first: Episode | None, clock: Clock = BY_POSITION) -> dict[int, str]:
     """Role of every episode by its index."""
     found: dict[int, str] = {}
     for place, episode in enumerate(episodes):
@@ -103,7 +117,7 @@ def assign(episodes: Sequence[Episode], first: Episode | None) -> dict[int, str]
             found[place] = "root"
         elif episode.nature in (roles.TEARDOWN, roles.ADVICE):
             found[place] = roles.role_of_nature(episode.nature, False)
-        elif first is None or (episode.first.head < first.first.head and episode.outcome in SURVIVED):
+        elif first is None or (_precedes(clock, episode, first) and episode.outcome in SURVIVED):
             found[place] = "root" if episode.nature == roles.CAUSE else "cascade"
         else:
             found[place] = "cascade"

@@ -112,6 +112,8 @@ STAGE_FUNCTIONS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
     )
 )
 _FORWARD = re.compile(r"torch/nn/modules|/layers/|/models/|forward")
+_SPECULATIVE = re.compile(r"^(?:verify|forward_target_verify|draft|draft_forward|forward_draft)$")
+_DRAFT_EXTEND = re.compile(r"draft_extend|forward_target_extend")
 EVENT_LOOP = re.compile(r"^(?:event_loop_\w+|run_event_loop|dispatch_event_loop)$")
 
 PHASE_FUNCTIONS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
@@ -163,7 +165,10 @@ def startup_stage(frames: Sequence[Frame]) -> str | None:
 
 
 def phase_of(frames: Sequence[Frame]) -> str | None:
-    """prefill, decode or idle from the innermost function that names one, or None."""
+    """prefill, decode or idle from the innermost function that names one, or None. Speculative verification and
+    drafting are decode, whichever helpers they call."""
+    if any(_SPECULATIVE.match(f.function) for f in frames) and not any(_DRAFT_EXTEND.search(f.function) for f in frames):
+        return "decode"
     for frame in reversed(frames):
         if EVENT_LOOP.match(frame.function):
             return None

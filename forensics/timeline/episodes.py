@@ -10,6 +10,7 @@ import numpy as np
 from forensics.engine.table import EventTable
 from forensics.schema.rank import Rank
 from forensics.timeline import roles
+from forensics.timeline.clock import BY_POSITION, Clock
 from forensics.timeline.faults import MAX_ROWS, Fault
 from forensics.timeline.progress import SETTLED_S, Progress
 
@@ -47,23 +48,35 @@ class Episode:
         return tuple(dict.fromkeys(r for f in self.faults for r in f.ranks))
 
 
-def fold(table: EventTable, faults: list[Fault], progress: Progress) -> list[Episode]:
+def fold(table: EventTable, faults: list[Fault], progress: Progress, clock: Clock = BY_POSITION) -> list[Episode]:
     """Episodes in the order in which they begin."""
+    for fault in faults if clock.moved else ():
+        _first_by(clock, table, fault)
     groups: dict[tuple[str, str], list[Fault]] = {}
     for fault in faults:
         groups.setdefault((fault.nature, fault.mechanism), []).append(fault)
     episodes: list[Episode] = []
     for (nature, mechanism), members in groups.items():
-        for part in _split(table, members, progress):
+        for part in _split(table, members, progress, clock):
             rows = sorted({r for f in part for r in f.rows})
             last = max(f.rows[-1] for f in part)
             episodes.append(Episode(part, nature, mechanism, rows=tuple(rows[:MAX_ROWS]), last=last))
-    return sorted(episodes, key=lambda e: (e.first.head, e.first.row))
+    return sorted(episodes, key=lambda e: (clock.of(e.first.head), e.first.row))
 
 
-def _split(table: EventTable, members: list[Fault], progress: Progress) -> list[list[Fault]]:
+def _first_by(clock: Clock, table: EventTable, fault: Fault) -> None:
+    """A flood that several nodes print is stated by the earliest of its lines."""
+    if fault.source not in ("line", "rule") or len(fault.rows) < 2:
+        return
+    first = min(fault.rows, key=clock.of)
+    if first != fault.row:
+        fault.row = fault.head = first
+        fault.rank, fault.text = table.rank_of(first), table.text(first).strip()
+
+
+def _split(table: EventTable, members: list[Fault], progress: Progress, clock: Clock) -> list[list[Fault]]:
     pieces = [piece for fault in members for piece in _unfold(table, fault, progress)]
-    pieces.sort(key=lambda f: f.head)
+    pieces.sort(key=lambda f: clock.of(f.head))
     parts: list[list[Fault]] = [[pieces[0]]]
     for before, fault in pairwise(pieces):
         if len(parts) < MAX_EPISODES and _went_on(table, before.rows[-1], fault.head, progress, fault.rank):

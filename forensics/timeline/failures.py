@@ -11,6 +11,7 @@ from forensics.schema.launch import STAGES, Failure, Launch
 from forensics.schema.rank import Rank
 from forensics.schema.signal import Rule, Signal
 from forensics.timeline import arithmetic, causality, component, faults, hang, places, remarks, roles, suspects
+from forensics.timeline.clock import Clock, clock_of
 from forensics.timeline.ending import Ends, ending, find_ends
 from forensics.timeline.episodes import Episode, fold, settle
 from forensics.timeline.progress import Progress
@@ -35,15 +36,16 @@ def find_failures(
     found = sharpen(table, launch, found, signals, rules)
     faults.demote_after_stop(found, _asked_to_stop(ends))
     progress = Progress.of(table, launch.rows, launch.marks, ends.teardown)
-    episodes = fold(table, found, progress)
+    clock = clock_of(table, launch.rows)
+    episodes = fold(table, found, progress, clock)
     settle(table, episodes, progress, _taken_down(ends))
     for episode in episodes:
         episode.stage = places.place_of(table, episode, episodes, launch.marks, launch.truncated_head, _mode(launch))
         told = component.component_of(episode.first.frames)
         episode.component = told or component.OF_KEY.get(episode.first.key.split(":")[0], "")
     name_signals(episodes, signals)
-    first = causality.first_failure(table, episodes, ends.teardown, launch.reached == "serving")
-    return _finished(table, blocks, launch, ends, episodes, first)
+    first = causality.first_failure(table, episodes, ends.teardown, launch.reached == "serving", clock)
+    return _finished(table, launch, ends, episodes, first, clock)
 
 
 def _asked_to_stop(ends: Ends) -> int | None:
@@ -74,14 +76,9 @@ def _taken_down(ends: Ends) -> bool:
 
 
 def _finished(
-    table: EventTable,
-    blocks: tuple[Block, ...],
-    launch: Launch,
-    ends: Ends,
-    episodes: list[Episode],
-    first: Episode | None,
+    table: EventTable, launch: Launch, ends: Ends, episodes: list[Episode], first: Episode | None, clock: Clock
 ) -> Launch:
-    held = causality.assign(episodes, first)
+    held = causality.assign(episodes, first, clock)
     failures = tuple(
         _failure(table, launch, episode, held[place], f"{launch.id}.F{place + 1}", episodes if episode is first else [])
         for place, episode in enumerate(episodes[:MAX_FAILURES])
@@ -99,7 +96,7 @@ def _finished(
         ended=told.ended,
         ended_row=told.row,
         ended_why=told.why,
-        notes=(*launch.notes, *remarks.of(launch, first)),
+        notes=(*launch.notes, *remarks.of(launch, first), *([clock.note] if clock.note and first else ())),
     )
 
 

@@ -124,7 +124,8 @@ def _from_block(table: EventTable, index: int, block: Block, covers: list[tuple[
             return _block_fault(
                 table, index, block, roles.CAUSE, f"device error: {mask(_DEVICE_ERROR.split(text)[-1])}"
             )
-        return _block_fault(table, index, block, roles.VICTIM, key, key, phrase.go_to if phrase else "")
+        nature = roles.CAUSE if phrase is not None and phrase.nature == roles.CAUSE else roles.VICTIM
+        return _block_fault(table, index, block, nature, key, key, phrase.go_to if phrase else "")
     if block.kind == "argparse":
         return _block_fault(table, index, block, roles.CAUSE, "argparse") if block.raised else None
     if block.kind == "capture-advice":
@@ -213,13 +214,11 @@ def _from_traceback(table: EventTable, index: int, block: Block) -> Fault:
     whole = f"{raised.type}: {raised.message}" if raised.message else raised.type
     phrase = roles.phrase_of(whole.strip().split("\n", 1)[0])
     nature = phrase.nature if phrase else roles.CAUSE
-    stack = " ".join(f.file + " " + f.function for f in block.frames)
-    if (
-        nature in (roles.CAUSE, roles.CLIENT)
-        and roles.CLIENT_FRAMES.search(stack)
-        and not roles.SERVER_FRAMES.search(stack)
-    ):
-        nature = roles.CLIENT
+    key = phrase.key if phrase else ""
+    if _of_request(block.frames):
+        if key == "pipe-closed":
+            nature, key = roles.CLIENT, roles.CLIENT_GONE
+        nature = roles.CLIENT if nature == roles.CAUSE else nature
     row = _reason_row(table, block, raised)
     mechanism = f"{raised.type}: {mask(raised.message)}" if raised.message else f"{raised.type} in {_innermost(frames)}"
     return Fault(
@@ -234,11 +233,18 @@ def _from_traceback(table: EventTable, index: int, block: Block) -> Fault:
         (block.rank,) if block.rank else (),
         index,
         block.frames,
-        phrase.key if phrase else "",
+        key,
         None,
         "traceback",
         phrase.go_to if phrase else "",
     )
+
+
+def _of_request(frames: tuple[Frame, ...]) -> bool:
+    """Whether a stack is the HTTP process's, at work on a request: a module that cannot be imported is none."""
+    stack = " ".join(f.file + " " + f.function for f in frames)
+    importing = bool(frames) and frames[-1].function == "<module>"
+    return bool(roles.CLIENT_FRAMES.search(stack)) and not roles.SERVER_FRAMES.search(stack) and not importing
 
 
 def _reason_row(table: EventTable, block: Block, raised: Raised) -> int:

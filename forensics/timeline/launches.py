@@ -13,6 +13,7 @@ from forensics.schema.launch import Launch, StageMark
 from forensics.schema.options import Options
 from forensics.schema.rank import Rank
 from forensics.timeline import adapters, ranks, silence, stages
+from forensics.timeline.facts_private import without_secrets
 from forensics.timeline.lookup import Rows
 from forensics.timeline.stages import ORDER
 from forensics.timeline.starts import Start, command_rows, cuts, find_starts, usage_rows
@@ -127,6 +128,8 @@ def _launch(table: EventTable, blocks: tuple[Block, ...], options: Options, grou
     starts = [s for p in group for s in p.starts]
     marks = stages.find_marks(table, rows)
     facts = adapters.facts_of(table, rows, blocks, tuple(str(p) for p in options.env))
+    if options.mask:
+        facts = without_secrets(facts)
     truncated = not starts and not len(command_rows(table, rows)) and not len(usage_rows(table, rows))
     truncated = truncated and not _from_top(table, rows, marks)
     nodes = frozenset(int(s.field("node_rank", "0")) for s in starts if s.field("node_rank", "0").isdigit())
@@ -158,7 +161,7 @@ def _launch(table: EventTable, blocks: tuple[Block, ...], options: Options, grou
 
 def _from_top(table: EventTable, rows: Rows, marks: tuple[StageMark, ...]) -> bool:
     """Without server_args the head may still be whole: nothing yet speaks of a server that was up before."""
-    if table.kind(int(rows[0])) in ("frame", "frame-source", "exception", "chain"):
+    if table.kind(int(rows[0])) in ("frame", "frame-source", "exception", "chain", "sigquit"):
         return False
     early = int(rows[min(len(rows) - 1, 3)])
     if any(

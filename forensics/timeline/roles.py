@@ -19,6 +19,8 @@ CAUSE, VICTIM, WEAK, CLIENT, DEGRADED, TEARDOWN, ADVICE, NOISE = (
     "advice",
     "noise",
 )
+CLIENT_GONE = "client-gone"
+"""Key of exceptions that only say that a client hung up."""
 NATURES = (CAUSE, VICTIM, WEAK, CLIENT, DEGRADED, TEARDOWN, ADVICE, NOISE)
 
 
@@ -59,6 +61,8 @@ NOISE_PHRASES = _phrases(
     ("cpu-arch", r"^Cannot detect CUDA architecture"),
     ("ipv6", r"\[c10d\] The (?:client|server) socket (?:cannot be initialized|has failed).*IPv6|\(errno: 97\b"),
     ("signal-handler", r"^Signal handler is not added"),
+    ("router-wait", r"health check is pending\b"),
+    ("link-up", r"Got async event ?: ?port active"),
 )
 
 VICTIM_PHRASES = _phrases(
@@ -176,7 +180,11 @@ CLIENT_PHRASES = _phrases(
     CLIENT,
     ("http-error", r"^\[http_server\] Error:"),
     ("request-state", r"but the state was deleted in|^Hit invalid grammar|^Grammar accept_token failed for req"),
-    ("client-gone", r"Request is disconnected from the client side|^ClientDisconnect"),
+    (
+        CLIENT_GONE,
+        r"Request is disconnected from the client side|^(?:[\w.]*\.)?ClientDisconnect\b"
+        r"|^(?:anyio\.)?(?:BrokenResourceError|ClosedResourceError|EndOfStream)\b",
+    ),
     (
         "overlong",
         r"is longer than the model's context length|exceeds? the (?:model's )?maximum (?:context|allowed) length"
@@ -206,6 +214,8 @@ CAUSE_PHRASES = _phrases(
     ("argparse", r"^(?:usage: )?[\w./ -]+: error: "),
     ("ptxas", r"^ptxas (?:fatal|error)|^nvcc fatal|ninja: build stopped"),
     ("nan-detected", r"NaN detected!"),
+    ("gloo-mesh", r"connectFullMesh failed"),
+    ("link-event", r"Got async event ?: ?(?:port error|device fatal|GID table change)"),
     ("gpu-health", r"\bXid\b.*\d|uncorrectable ECC|NVRM: "),
     ("shm", r"No space left on device|Bus error"),
     ("segfault", r"^Fatal Python error|\bSegmentation fault\b|!!!!!!! Segfault|Caught signal \d+"),

@@ -35,10 +35,17 @@ def sharpen(
                     lost.append(match)
             elif fault.source == "line" or (nature in (roles.TEARDOWN, roles.ADVICE) and match.row == fault.row):
                 fault.nature = _judged(fault, nature)  # advice inside a traceback does not make the traceback advice
+        if len(lost) < len(signal.matches):  # a line that is none by itself stands aside where another one states it
+            lost = [m for m in lost if not _noise(table, m.row)]
         rule = rules.get(name)
         if lost and nature in (roles.CAUSE, roles.VICTIM) and (rule is None or rule.severity in ("error", "fatal")):
             added.append(_from_rule(table, name, nature, lost))
     return sorted([*found, *added], key=lambda f: (f.head, f.row)) if added else found
+
+
+def _noise(table: EventTable, row: int) -> bool:
+    phrase = roles.phrase_of(table.text(row).strip())
+    return phrase is not None and phrase.nature == roles.NOISE
 
 
 def _judged(fault: Fault, nature: str) -> str:
