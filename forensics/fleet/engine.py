@@ -1,0 +1,44 @@
+"""What an engine is, and how one is chosen. Engines move jobs to processes; they never look into them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from typing import Protocol
+
+from forensics.errors import UsageError
+from forensics.fleet.job import Outcome, run_job
+from forensics.fleet.plan import Job
+
+Work = Callable[[Job], Outcome]
+RETRIES = 3
+"""How often an incident is tried again after its worker died."""
+AHEAD = 2
+"""Jobs in flight for each worker: one that runs and one that waits. More would only fill memory."""
+
+
+class Engine(Protocol):
+    """Runs every job at least once and gives one outcome for each, in the order in which they end. Few are in flight at
+    any time. Where the worker of a job dies RETRIES times more, its outcome says so."""
+
+    def run(self, jobs: Sequence[Job], work: Work = run_job) -> Iterator[Outcome]: ...
+
+    def close(self) -> None: ...
+
+
+def cores() -> int:
+    """Cores that this process may use."""
+    return len(os.sched_getaffinity(0))
+
+
+def choose(name: str, workers: int, address: str = "") -> Engine:
+    """`local` or `ray`. UsageError where the name is unknown or Ray is not installed."""
+    if name == "local":
+        from forensics.fleet.local import LocalEngine
+
+        return LocalEngine(workers or cores())
+    if name == "ray":
+        from forensics.fleet.on_ray import RayEngine
+
+        return RayEngine(workers, address)
+    raise UsageError(f"--engine {name}: there is no such engine", hint="local or ray")

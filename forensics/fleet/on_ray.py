@@ -1,0 +1,106 @@
+"""The Ray engine: one task per incident on a cluster that exists (`--ray-address`) or on a local one.
+
+Ray does what a scheduler has to do: placement, retries when a worker or node dies, resources. Here is only the bound on
+tasks in flight. Part of the extra `fleet`; nothing is imported before this engine was asked for.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from forensics.errors import UsageError
+from forensics.fleet.engine import AHEAD, RETRIES, Work
+from forensics.fleet.job import Outcome, run_job
+from forensics.fleet.plan import Job
+from forensics.version import VERSION
+
+_LONGEST_WAIT = 5.0
+"""Seconds after which the cluster's size is looked at again: it may grow and shrink."""
+
+
+def _checked(version: str, work: Work, job: Job) -> Outcome:
+    """What a worker runs: another version there would make other parts."""
+    from forensics.version import VERSION as here
+
+    if here != version:
+        return Outcome(job.incident.key, died=f"version: a worker has forensics {here}, this is {version}")
+    return work(job)
+
+
+class RayEngine:
+    """Tasks on a Ray cluster. `workers` bounds how many run at once (0: as many as the cluster has cores)."""
+
+    def __init__(self, workers: int, address: str = "") -> None:
+        self.workers = workers
+        self.ray = _connect(address)
+        self.task = self.ray.remote(_checked)
+
+    def run(self, jobs: Sequence[Job], work: Work = run_job) -> Iterator[Outcome]:
+        """One outcome for each job."""
+        flying: dict[Any, Job] = {}
+        waiting = iter(jobs)
+        more = True
+        while more or flying:
+            while more and len(flying) < self._bound():
+                job = next(waiting, None)
+                if job is None:
+                    more = False
+                    break
+                flying[self._task(job).remote(VERSION, work, job)] = job
+            if flying:
+                ready, _ = self.ray.wait(list(flying), num_returns=1, timeout=_LONGEST_WAIT)
+                for reference in ready:
+                    yield self._result(reference, flying.pop(reference))
+
+    def _task(self, job: Job) -> Any:
+        """A task takes as many cores as it reads byte ranges at once."""
+        return self.task.options(
+            num_cpus=min(job.processes, self._cores()), max_retries=RETRIES, name="forensics-incident"
+        )
+
+    def _cores(self) -> int:
+        """Cores of the largest node."""
+        sizes = [int(n["Resources"].get("CPU", 0)) for n in self.ray.nodes() if n.get("Alive")]
+        return max([1, *sizes])
+
+    def _bound(self) -> int:
+        cluster = int(self.ray.cluster_resources().get("CPU", 1))
+        return self.workers or max(1, cluster) * AHEAD
+
+    def _result(self, reference: Any, job: Job) -> Outcome:
+        errors = self.ray.exceptions
+        try:
+            outcome: Outcome = self.ray.get(reference)
+        except (errors.WorkerCrashedError, errors.NodeDiedError, errors.OutOfMemoryError, errors.ObjectLostError):
+            return Outcome(job.incident.key, died=f"{job.incident.name}: the worker died {RETRIES} times")
+        except errors.RayTaskError as error:
+            if isinstance(error.cause, ImportError) or "ModuleNotFoundError" in str(error):
+                hint = "install sglang-forensics in the Python of every Ray node"
+                raise UsageError("the Ray workers cannot import forensics", hint=hint) from None
+            raise
+        if outcome.died.startswith("version: "):
+            raise UsageError(outcome.died.removeprefix("version: "), hint="install the same version on every Ray node")
+        return outcome
+
+    def close(self) -> None:
+        """Leave the cluster; its tasks of this run end with that."""
+        self.ray.shutdown()
+
+
+def _connect(address: str) -> Any:
+    try:
+        import ray as library
+    except ImportError:
+        raise UsageError("--engine ray needs ray", hint="pip install 'sglang-forensics[fleet]'") from None
+    ray: Any = library
+    wanted = address or os.environ.get("RAY_ADDRESS") or None
+    try:
+        ray.init(
+            address=wanted, log_to_driver=False, logging_level="ERROR", include_dashboard=None if wanted else False
+        )
+    except (ConnectionError, RuntimeError, ValueError) as error:
+        first = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        raise UsageError(f"no Ray cluster at {wanted or 'this machine'}: {first}", hint="ray start --head") from None
+    return ray

@@ -1,0 +1,122 @@
+"""A cheap look at the two ends of a log: when it begins and ends, whose node it is, to which job it belongs."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import math
+import re
+import tempfile
+import zlib
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO, cast
+
+import numpy as np
+import zstandard
+
+from forensics.engine.scan import scan
+from forensics.errors import ForensicsError, InputError
+from forensics.fleet.objects import LogObject, Storage
+from forensics.ingest.inputs import looks_binary
+from forensics.ingest.sources import Source, node_hint
+from forensics.ingest.spool import compression_of
+from forensics.schema.options import Options
+
+PEEK = 64 << 10
+"""Bytes read at each end of a log."""
+_UNFOLDED = 1 << 20
+_ADDRESS = re.compile(
+    rb"(?:dist_init_addr['\"]?[=:] ?|--dist-init-addr[= ]|--nccl-init-addr[= ])['\"]?([\w.\-:\[\]]{3,200})"
+)
+_NODES = re.compile(rb"(?:nnodes['\"]?[=:] ?|--nnodes[= ])(\d{1,5})")
+_NODE_RANK = re.compile(rb"(?:node_rank['\"]?[=:] ?|--node-rank[= ])(\d{1,5})")
+_MODEL = re.compile(rb"model_path['\"]?[=:] ?['\"]([^'\"\n]{1,300})['\"]")
+
+
+@dataclass(frozen=True, slots=True)
+class Peek:
+    """`begin`, `end`: seconds since the epoch in the log's own clock (None: no stamp seen). `node`: from the name, else
+    from the launch arguments. `nodes`: nodes of the job as its arguments state it (0 unknown). `job`: its rendezvous
+    address and model, "" where none is stated. `digest` of both ends is part of what identifies the content."""
+
+    begin: float | None = None
+    end: float | None = None
+    node: str | None = None
+    nodes: int = 0
+    job: str = ""
+    digest: str = ""
+
+
+def peek_all(objects: Iterable[LogObject], storage: Storage, stall: float, threads: int) -> list[Peek]:
+    """One peek per object, in order. Objects that cannot be read give an empty peek: the analysis states why."""
+    with ThreadPoolExecutor(max(1, threads)) as pool:
+        return list(pool.map(lambda o: peek(o, storage, stall), objects))
+
+
+def peek(item: LogObject, storage: Storage, stall: float = 60.0) -> Peek:
+    """Look at one object."""
+    try:
+        head, tail = _ends(item, storage, stall)
+    except (ForensicsError, OSError):
+        return Peek(node=node_hint(item.name))
+    digest = hashlib.sha256(len(head).to_bytes(8, "big") + head + tail).hexdigest()[:32]
+    if compression_of(head):
+        head, tail = _unfolded(head), b""
+    if not head or looks_binary(head):
+        return Peek(node=node_hint(item.name), digest=digest)
+    first, last = _times(head, item.name)
+    if tail:
+        last = _times(tail.partition(b"\n")[2], item.name)[1] or last
+    nodes, rank, address, model = (_found(p, head) for p in (_NODES, _NODE_RANK, _ADDRESS, _MODEL))
+    several = int(nodes or 0)
+    node = node_hint(item.name) or (f"node{int(rank)}" if rank and several > 1 else None)
+    return Peek(first, last, node, several, f"{address} {model}" if address and several > 1 else "", digest)
+
+
+def _ends(item: LogObject, storage: Storage, stall: float) -> tuple[bytes, bytes]:
+    if item.remote:
+        from forensics.fleet.remote import read_ends
+
+        return read_ends(item.location, item.size, storage, PEEK, stall)
+    with Path(item.location).open("rb") as file:
+        head = file.read(PEEK)
+        file.seek(max(len(head), item.size - PEEK))
+        return head, file.read(PEEK)
+
+
+def _found(pattern: re.Pattern[bytes], data: bytes) -> str:
+    match = pattern.search(data)
+    return match[1].decode("utf-8", "replace") if match else ""
+
+
+def _unfolded(head: bytes) -> bytes:
+    """What the first bytes of a compressed log unfold to, bounded."""
+    try:
+        if compression_of(head) == "gz":
+            return zlib.decompressobj(31).decompress(head, _UNFOLDED)
+        reader = zstandard.ZstdDecompressor(max_window_size=1 << 27).stream_reader(io.BytesIO(head))
+        return bytes(reader.read(_UNFOLDED))
+    except (zlib.error, zstandard.ZstdError):
+        return b""
+
+
+def _times(data: bytes, name: str) -> tuple[float | None, float | None]:
+    """First and last stamp, read by the engine itself so that every wrapper and form of stamp counts."""
+    if not data.strip():
+        return None, None
+    with tempfile.TemporaryFile(prefix="forensics-") as file:
+        file.write(data)
+        file.flush()
+        try:
+            table = scan([Source(name, len(data), cast(BinaryIO, file))], Options(processes=1, engine="numpy"))
+        except InputError:
+            return None, None
+        times = np.concatenate([table.time, *(s.time for s in table.series.values())])
+    times = times[~np.isnan(times) & (times >= 0)]
+    if not len(times):
+        return None, None
+    low, high = float(times.min()), float(times.max())
+    return (low, high) if math.isfinite(low) and math.isfinite(high) else (None, None)
