@@ -208,7 +208,7 @@ def weakened_by(finding: Finding, case: Case, alike: Sequence[Case], trials: Tri
 
 def reference(earlier: Sequence[Case], case: Case, trials: Trials) -> Case:
     """The earlier launch with the fewest differences, the first of them among equals."""
-    counted = [(len(trials.varied(c.launch, case.launch)), n) for n, c in enumerate(earlier)]
+    counted = [(trials.distance(c.launch, case.launch), n) for n, c in enumerate(earlier)]
     return earlier[min(counted)[1]]
 
 

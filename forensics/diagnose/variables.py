@@ -6,7 +6,7 @@ a person chose. Where both launches print their command, the command decides; el
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 
 from forensics.diagnose.controls import equal
@@ -101,6 +101,7 @@ class Trials:
         self._settings: dict[int, int] = {}
         self._known: dict[frozenset[tuple[str, str]], int] = {}
         self._varied: dict[tuple[int, int], tuple[Varied, ...]] = {}
+        self._placed: dict[tuple[int, int], tuple[Varied, ...]] = {}
         self._kept: list[Launch] = []
 
     def settings(self, launch: Launch) -> int:
@@ -114,12 +115,25 @@ class Trials:
 
     def varied(self, before: Launch, after: Launch) -> tuple[Varied, ...]:
         """`varied`, with places in the later launch."""
+        key = id(before), id(after)
+        found = self._placed.get(key)
+        if found is None:
+            found = tuple(_placed(v, before, after) for v in self._between(before, after))
+            self._placed[key] = found
+        return found
+
+    def distance(self, before: Launch, after: Launch) -> int:
+        """How many variables differ."""
+        return len(self._between(before, after))
+
+    def _between(self, before: Launch, after: Launch) -> tuple[Varied, ...]:
+        """What differs, with places in the first launches that had these settings."""
         key = self.settings(before), self.settings(after)
         if key[0] == key[1]:
             return ()
         if key not in self._varied:
             self._varied[key] = varied(before, after)
-        return tuple(_placed(v, before, after) for v in self._varied[key])
+        return self._varied[key]
 
 
 def _settings(launch: Launch) -> frozenset[tuple[str, str]]:
@@ -134,7 +148,7 @@ def _settings(launch: Launch) -> frozenset[tuple[str, str]]:
 
 def _placed(variable: Varied, before: Launch, after: Launch) -> Varied:
     place = after.facts.get(variable.fact) or before.facts.get(variable.fact)
-    return replace(variable, where=place.where if place else None)
+    return Varied(variable.kind, variable.name, variable.before, variable.after, place.where if place else None)
 
 
 @lru_cache(maxsize=1024)

@@ -172,10 +172,10 @@ def series_inside(series: Series | None, table: EventTable, inside: Rows) -> np.
     if len(inside) == len(table):
         return np.ones(len(series.row), dtype=bool)
     # A hot line belongs to the launch of the row above it (or below, at the head of the table).
-    before = np.clip(series.row - 1, 0, len(table) - 1)
-    at = np.clip(np.searchsorted(inside, before), 0, len(inside) - 1)
-    after = np.clip(series.row, 0, len(table) - 1)
-    after_at = np.clip(np.searchsorted(inside, after), 0, len(inside) - 1)
-    first = (series.row == 0) & (inside[after_at] == after)
-    mask: np.ndarray[tuple[int], np.dtype[np.bool_]] = (inside[at] == before) | first
-    return mask
+    low, high = int(inside[0]), int(inside[-1])
+    if high - low + 1 == len(inside):
+        return (series.row > low if low else series.row >= 0) & (series.row <= high + 1)
+    held = np.zeros(len(table) + 1, dtype=bool)
+    held[inside + 1] = True
+    held[0] = low == 0
+    return held[series.row]

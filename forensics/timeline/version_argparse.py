@@ -6,11 +6,10 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-import numpy as np
-
 from forensics.schema.span import Span
 from forensics.timeline.catalog import catalog, first_build_after
 from forensics.timeline.facts_sheet import Sheet
+from forensics.timeline.lookup import within
 from forensics.timeline.version_fields import MIN_FIELDS, option_bounds
 
 MAX_USAGE = 4000
@@ -73,11 +72,11 @@ def _refused(sheet: Sheet, row: int) -> Iterator[Evidence]:
 
 def _usage(sheet: Sheet) -> Iterator[Evidence]:
     """The option list that argparse prints before an error: it holds every option of the release."""
-    rows = np.intersect1d(sheet.table.rows_of_kind("argparse", "text", "message"), sheet.rows)
     start = next((r for k, m, r in sheet.first_rows() if m.startswith("usage: ") and "sglang" in m + k), None)
     start = start if start is not None else _usage_start(sheet)
     if start is None:
         return
+    rows = within(sheet.table.rows_of_kind("argparse", "text", "message"), sheet.rows)
     options: dict[str, int] = {}
     for row in rows[rows >= start][:MAX_USAGE].tolist():
         text = sheet.table.text(row)[:2000]
