@@ -361,6 +361,23 @@ def test_silence_is_told_once_per_doubling(tmp_path, knowledge):
     assert out.getvalue().count("warning: no line for") == 4
 
 
+def test_silence_names_the_rank_that_is_behind(tmp_path, knowledge):
+    lines = HEALTHY.read_bytes().split(b"\n")
+    at = next(i for i, x in enumerate(lines) if b"Load weight begin" in x and b"TP1" in x)
+    kept = [x for i, x in enumerate(lines) if i <= at or (i < at + 200 and b" TP0]" in x)]
+    stop = next(i for i, x in enumerate(kept) if b"Memory pool end" in x) + 1
+    log = tmp_path / "server.log"
+    log.write_bytes(b"\n".join(kept[:stop]) + b"\n")
+    clock = Clock()
+    loop, out = watching(log, knowledge, clock, [])
+    loop.step()
+    clock.now += 3
+    loop.step()
+    clock.now += 200
+    loop.step()
+    assert "no line for 3min (kv-pool); TP1 still in load" in out.getvalue()
+
+
 def test_the_end_of_the_process_is_the_end_of_the_watch(tmp_path, knowledge):
     child = subprocess.Popen([sys.executable, "-c", "pass"])
     child.wait()

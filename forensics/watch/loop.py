@@ -91,7 +91,7 @@ class Watch:
         silent = self.clock() - self.last_line
         over = over or (self.doomed and silent >= self.plan.waits.maximum)
         if silent >= self.plan.silence and self.intake.lines:
-            self.voice.silence(silent, self.state.stage)
+            self.voice.silence(silent, self.state)
         self.voice.state(self.state, silent, now, changed)
         return over
 

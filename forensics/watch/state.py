@@ -17,12 +17,14 @@ MAX_RANKS = 4096
 
 @dataclass(slots=True)
 class State:
-    """What is known of the running server. `expected` comes from the last judgement."""
+    """What is known of the running server. `expected`, `missing` and `stages` come from the last judgement."""
 
     stage: str = ""
     progress: str = ""
     ranks: set[Rank] = field(default_factory=set)
     expected: int = 0
+    missing: list[str] = field(default_factory=list)
+    stages: dict[str, str] = field(default_factory=dict)
     load: str = ""
     lines: int = 0
     ending: bool = False
@@ -81,10 +83,25 @@ class State:
     def judged(self, launch: LaunchInfo) -> None:
         """Take over what a judgement knows better."""
         self.expected = len(launch.ranks.expected)
+        self.missing = launch.ranks.missing
+        self.stages = launch.ranks.stages
         if launch.reached in ORDER:
             self.stage = launch.reached
         stage, _, done = launch.progress.partition(" ")
         self.progress = done.replace(" ", "") if stage == launch.reached else ""
+
+    def behind(self) -> str:
+        """Who the others seem to wait for: ranks that never reported, else those in the earliest stage."""
+        seen = {str(rank) for rank in self.ranks}
+        missing = [name for name in self.missing if name not in seen]
+        if missing:
+            return f"{', '.join(missing[:4])}{' …' if len(missing) > 4 else ''} never reported"
+        known = {name: stage for name, stage in self.stages.items() if stage in ORDER}
+        least = min(known.values(), key=lambda s: ORDER[s], default="")
+        late = sorted(name for name, stage in known.items() if stage == least)
+        if not late or len(late) == len(known):
+            return ""
+        return f"{', '.join(late[:4])}{' …' if len(late) > 4 else ''} still in {least}"
 
     def line(self, silent: float) -> str:
         """The state in one line; `silent` is how long nothing came, in seconds."""

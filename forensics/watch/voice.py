@@ -80,13 +80,15 @@ class Voice:
             name = f" [{best.finding}]" if best.finding else ""
             self.say(f"  {best.verdict}: {best.title}{name}", f"{begun}:cause:{best.finding}:{best.verdict}")
 
-    def silence(self, silent: float, stage: str) -> None:
-        """Say that nothing comes any more; once for each doubling of the time."""
+    def silence(self, silent: float, state: State) -> None:
+        """Say that nothing comes any more, and who is behind; once for each doubling of the time."""
         step = 1
         while step * 2 <= silent / 60:
             step *= 2
         text = f"no line for {duration(silent)}"
-        if stage == "serving":
-            self.say(f"note: {text}: no requests, or it hangs", f"silence:{step}")
-        else:
-            self.say(f"warning: {text} ({stage or 'before any stage'})", f"silence:{step}:{stage}")
+        key = f"silence:{step}:{state.stage}:{state.lines}"
+        if state.stage == "serving":
+            self.say(f"note: {text}: no requests, or it hangs", key)
+            return
+        behind = state.behind()
+        self.say(f"warning: {text} ({state.stage or 'before any stage'}){f'; {behind}' if behind else ''}", key)
