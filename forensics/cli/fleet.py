@@ -137,3 +137,47 @@ def _tell(result: Result, output: Path) -> int:
     typer.echo(f"next: forensics fleet report {output}")
     sys.stdout.flush()
     return 1 if result.bad else 0
+
+
+REPORT_EXAMPLES = """Examples:
+  forensics fleet report today
+  forensics fleet report today --format html -o today.html
+  forensics fleet report today --drafts kb-drafts
+
+Exit code: 0, or 2 where there is no finished dataset."""
+
+
+@app.command(epilog=REPORT_EXAMPLES)
+def report(
+    dataset: Annotated[Path, typer.Argument(help="Folder that forensics fleet wrote.")],
+    format: Annotated[str, typer.Option("--format", "-f", help="text, html or json.")] = "text",
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Write here instead of standard output.")
+    ] = None,
+    everything: Annotated[bool, typer.Option("--all", help="All rows of every table.")] = False,
+    drafts: Annotated[
+        Path | None, typer.Option(help="Write drafts of findings for the unexplained failures into this folder.")
+    ] = None,
+    width: Annotated[int, typer.Option(min=0, help="Columns of the text (0: the terminal's).")] = 0,
+) -> int:
+    """Causes over time, unexplained clusters, regressions, suspect nodes, and findings that never match."""
+    import os
+    import shutil
+
+    from forensics.fleet.drafts import write_drafts
+    from forensics.fleet.show import render
+    from forensics.fleet.summary import summarize
+    from forensics.output.atomic import write_atomic
+
+    found = summarize(dataset)
+    terminal = output is None and sys.stdout.isatty()
+    columns = width or (shutil.get_terminal_size().columns if terminal else 110)
+    shown = render(found, format, max(60, columns), terminal and not os.environ.get("NO_COLOR"), everything)
+    if output is not None:
+        write_atomic(output, shown)
+    else:
+        typer.echo(shown, nl=False)
+    if drafts is not None:
+        for path in write_drafts(dataset, found.clusters, drafts):
+            typer.echo(str(path), err=True)
+    return 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -65,6 +66,12 @@ class Dataset:
         except (OSError, ValueError):
             return None
         return found if found.get("format") == PART_FORMAT and found.get("key") == key else None
+
+    def part_of(self, incident: str) -> dict[str, Any] | None:
+        """The part that the summary was made of for this incident."""
+        with contextlib.closing(sqlite3.connect(self.folder / SUMMARY)) as connection:
+            row = connection.execute("select part from incidents where incident = ?", [incident]).fetchone()
+        return self.read_part(str(row[0])) if row and re.fullmatch("[0-9a-f]{40}", str(row[0])) else None
 
     def finished(self, incident: Incident) -> bool:
         """Whether an earlier run finished this incident for good."""

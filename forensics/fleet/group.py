@@ -21,7 +21,7 @@ Pattern: TypeAlias = Any
 SLACK = 300.0
 """Seconds by which clocks of one job's nodes may differ, and by which its logs may miss each other."""
 _NODE_WORD = re.compile(r"(node|host|worker|machine)([-_.]?(?:rank)?[-_.]?)\d+", re.I)
-_DIGITS = re.compile(r"\d+")
+_RUN_ID = re.compile(r"\d{4}[-_/]\d\d[-_/]\d\d|\b[0-9a-f]{8,}\b|\d{5,}", re.I)
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,6 +167,6 @@ def _fits(chain: Chain, cluster: list[Chain]) -> bool:
 
 
 def service_of(name: str) -> str:
-    """The service that a log belongs to by its name: the folder, numbers left open."""
+    """The service that a log belongs to by its name: the folder without nodes, dates and ids of single runs."""
     folder = name.rpartition("/")[0] or "."
-    return _DIGITS.sub("#", folder)
+    return _RUN_ID.sub("#", _NODE_WORD.sub(r"\1\2#", folder))

@@ -102,7 +102,7 @@ def _incident(job: Job, report: Report, launches: Sequence[Row]) -> Row:
         "lines": sum(s.lines for s in report.sources),
         "launches": len(report.launches),
         "failed_launches": sum(bool(x["failed"]) for x in launches),
-        "failed": report.failed(),
+        "failed": report.failed() or any(x["failed"] for x in launches),
         "headline": _short(report.headline),
     }
     if launch is None:
@@ -125,7 +125,7 @@ def _incident(job: Job, report: Report, launches: Sequence[Row]) -> Row:
         **_place(first.where if first else None),
         "version_low": launch.version.low,
         "version_high": launch.version.high,
-        "gpu": _text(facts.get("gpu.name")),
+        "gpu": _text(facts.get("gpu.name") or (f"sm{facts['gpu.sm']}" if facts.get("gpu.sm") else None)),
         "gpu_count": int(count) if isinstance(count, int | float) else None,
         "model": _text(facts.get("model.name")),
     }  # fmt: skip
