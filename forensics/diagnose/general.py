@@ -74,7 +74,9 @@ def _shared_memory(case: Case, failure: Failure) -> General | None:
         return None
     wants, gives = found.group(1), found.group(2)
     why = f"a kernel wants {wants} bytes of shared memory per block, the chip gives {gives}; this is not device memory"
-    return General("A kernel's tile needs more shared memory than the GPU has", why, (_ground(case, failure, why),))
+    return General("A kernel's tile needs more shared memory than the GPU has", why, (_ground(case, failure, why),), (
+        ("which kernel asked (innermost frame), and the tuning file that the log says it loaded for this GPU", ""),
+    ))  # fmt: skip
 
 
 def _exit_code(case: Case, failure: Failure) -> General | None:

@@ -13,7 +13,9 @@ import numpy as np
 import numpy.typing as npt
 
 from forensics.engine.table import EventTable
+from forensics.rulebook.among import kept
 from forensics.rulebook.captures import typed
+from forensics.rulebook.derived import DERIVED
 from forensics.rulebook.phase import phase_words
 from forensics.rulebook.program import Program, Ready, Rules, ShapePlans, plans_of, program_of
 from forensics.rulebook.where import holds
@@ -44,13 +46,13 @@ def match_rules(rules: Rules, table: EventTable, blocks: Sequence[Block], launch
     matcher = _Matcher(program, table, blocks, launch)
     signals: dict[str, Signal] = {}
     for ready, found in zip(program.ready, matcher.run(), strict=True):
-        total = sum(m.count for m in found.matches)
-        if total < ready.rule.min_count or not found.matches:
+        matches = kept(sorted(found.matches, key=lambda m: m.row), ready.rule, table)
+        total = sum(m.count for m in matches)
+        if total < ready.rule.min_count or not matches:
             continue
-        matches = sorted(found.matches, key=lambda m: m.row)
         capped = found.capped or len(matches) > MAX_MATCHES
-        kept = matches[: MAX_MATCHES - 1] + matches[-1:] if len(matches) > MAX_MATCHES else matches
-        signals[ready.rule.id] = Signal(ready.rule.id, ready.rule.role, tuple(kept), total, capped)
+        shown = matches[: MAX_MATCHES - 1] + matches[-1:] if len(matches) > MAX_MATCHES else matches
+        signals[ready.rule.id] = Signal(ready.rule.id, ready.rule.role, tuple(shown), total, capped)
     return signals
 
 
@@ -146,6 +148,11 @@ class _Matcher:
             return ()
         groups = hit.groupdict()
         captures = tuple((name, typed(groups.get(name), kind)) for name, kind in ready.rule.captures)
+        if ready.rule.derive:
+            values = DERIVED[ready.rule.derive](text)
+            if values is None:
+                return None
+            captures = tuple((name, values.get(name) if value is None else value) for name, value in captures)
         if ready.rule.where and holds(ready.rule.where, dict(captures)) is not True:
             return None
         return captures

@@ -6,6 +6,7 @@ from pathlib import PurePath
 
 from forensics.errors import ConditionError
 from forensics.grammar.conditions import parse_where
+from forensics.rulebook.derived import DERIVED
 from forensics.rulebook.located import Located, Reader
 from forensics.rulebook.patterns import BadPattern, compiled
 from forensics.rulebook.problem import Edit
@@ -29,11 +30,14 @@ KEYS = (
     "match",
     "captures",
     "where",
+    "derive",
     "role",
     "severity",
     "stages",
     "scope",
     "min_count",
+    "min_same",
+    "differs",
     "lifetime",
     "mechanism",
     "docs",
@@ -92,6 +96,9 @@ def _rule(reader: Reader, root: Located, fields: dict[str, Located], family: str
         mechanism=reader.text(fields.get("mechanism")),
         docs=reader.text(fields.get("docs")),
         sources=read_sources(reader, fields.get("sources")),
+        min_same=reader.whole(fields.get("min_same"), 1, 1),
+        differs=reader.choice(fields.get("differs"), tuple(name for name, _ in captures), ""),
+        derive=reader.choice(fields.get("derive"), tuple(DERIVED), ""),
     )
 
 

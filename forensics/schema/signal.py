@@ -34,6 +34,9 @@ class Rule:
     mechanism: str = ""
     docs: str = ""
     sources: tuple[str, ...] = ()
+    derive: str = ""
+    min_same: int = 1
+    differs: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,8 @@ from forensics.timeline.sharpen import name_signals, sharpen
 
 MAX_FAILURES = 64
 FURTHER_LINES = 8
+_HARMS_REQUESTS = frozenset({"request-state"})
+"""Failures of single requests: the server goes on."""
 _HANG_KEYS = frozenset({"watchdog", "divergence", "health"})
 
 
@@ -156,6 +158,7 @@ def _fatal(first: Episode | None) -> bool:
         first is not None
         and first.outcome in ("terminal", "unresolved")
         and first.nature in (roles.CAUSE, roles.VICTIM)
+        and first.first.key not in _HARMS_REQUESTS
     )
 
 

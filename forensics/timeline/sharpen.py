@@ -27,6 +27,8 @@ def sharpen(
         nature = NATURE_OF_ROLE.get(signal.role)
         if nature is None:
             continue
+        rule = rules.get(name)
+        repeated = rule is not None and rule.min_same > 1
         lost: list[Match] = []
         for match in signal.matches:
             fault = by_row.get(match.row)
@@ -34,10 +36,10 @@ def sharpen(
                 if table.kind(match.row) not in STACK_KINDS:
                     lost.append(match)
             elif fault.source == "line" or (nature in (roles.TEARDOWN, roles.ADVICE) and match.row == fault.row):
-                fault.nature = _judged(fault, nature)  # advice inside a traceback does not make the traceback advice
+                # What is routine once is a failure where a rule wants it again and again.
+                fault.nature = nature if repeated else _judged(fault, nature)  # advice inside a traceback does not make the traceback advice
         if len(lost) < len(signal.matches):  # a line that is none by itself stands aside where another one states it
             lost = [m for m in lost if not _noise(table, m.row)]
-        rule = rules.get(name)
         if lost and nature in (roles.CAUSE, roles.VICTIM) and (rule is None or rule.severity in ("error", "fatal")):
             added.append(_from_rule(table, name, nature, lost))
     return sorted([*found, *added], key=lambda f: (f.head, f.row)) if added else found
