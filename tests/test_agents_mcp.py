@@ -190,6 +190,14 @@ def test_a_sibling_whose_name_begins_like_the_root_is_outside(tmp_path):
         Jail(tmp_path / "logs").files(["../logs-private/x.log"])
 
 
+def test_secrets_of_the_configuration_are_masked(tmp_path):
+    (tmp_path / "forensics.toml").write_text('[privacy]\nsecrets = ["ACME-[0-9]{6}"]\n')
+    (tmp_path / "a.log").write_bytes(CRASH + b"[2026-11-30 09:58:00 TP0] ticket ACME-123456 is open\n")
+    box = Toolbox(Jail(tmp_path), config=tmp_path / "forensics.toml")
+    text = box.explain(["a.log"], line=CRASH.count(b"\n") + 1)
+    assert "ACME" not in text and "ticket [masked]" in text
+
+
 def test_a_reply_that_cannot_fit_says_so():
     text = reply({f"key{i}": {f"inner{j}": "word " * 400 for j in range(100)} for i in range(100)}, limit=4000)
     assert len(text.encode()) <= 4000 and "does not fit" in text

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from forensics.output.clean import clean
@@ -24,29 +24,37 @@ def bound(wanted: int) -> int:
     return max(LEAST, min(wanted or USUAL, MOST))
 
 
-def reply(untrusted: object = None, *, said: Mapping[str, Any] | None = None, limit: int = USUAL) -> str:
+def reply(
+    untrusted: object = None,
+    *,
+    said: Mapping[str, Any] | None = None,
+    limit: int = USUAL,
+    secrets: Sequence[str] = (),
+) -> str:
     """The reply as JSON text. `said` is what the program or its knowledge base states; `untrusted` is derived from
-    logs. Texts are masked and lose control characters; what does not fit is left out and counted."""
+    logs. Texts are masked (`secrets`: further patterns of forensics.toml) and lose control characters; what does not
+    fit is left out and counted."""
     body: dict[str, Any] = {"notice": NOTICE, **(said or {})}
     if untrusted is not None:
         body["untrusted"] = untrusted
     for characters, entries in _STEPS:
-        text = json.dumps(_shorter(body, characters, entries), ensure_ascii=False, indent=1)
+        text = json.dumps(_shorter(body, characters, entries, tuple(secrets)), ensure_ascii=False, indent=1)
         if len(text.encode()) <= limit:
             return text
     return json.dumps({"notice": NOTICE, "error": f"the reply does not fit into {limit} bytes"})
 
 
-def _shorter(value: object, characters: int, entries: int) -> object:
+def _shorter(value: object, characters: int, entries: int, secrets: tuple[str, ...]) -> object:
     if isinstance(value, str):
-        return _safe(value, characters)
+        return _safe(value, characters, secrets)
     if isinstance(value, Mapping):
         kept = {
-            _safe(str(k), 200): _shorter(v, characters, entries) for k, v in list(value.items())[: max(entries, 40)]
+            _safe(str(k), 200, secrets): _shorter(v, characters, entries, secrets)
+            for k, v in list(value.items())[: max(entries, 40)]
         }
         return _with_rest(kept, len(value) - len(kept))
     if isinstance(value, list | tuple):
-        shown: list[object] = [_shorter(v, characters, entries) for v in value[:entries]]
+        shown: list[object] = [_shorter(v, characters, entries, secrets) for v in value[:entries]]
         return [*shown, f"… {len(value) - entries} more"] if len(value) > entries else shown
     return value
 
@@ -55,10 +63,10 @@ def _with_rest(kept: dict[str, object], left: int) -> dict[str, object]:
     return {**kept, "…": f"{left} more"} if left > 0 else kept
 
 
-def _safe(text: str, characters: int) -> str:
+def _safe(text: str, characters: int, secrets: tuple[str, ...]) -> str:
     """Masked, inert text; the line breaks of multi-line texts (drafts, diffs) stay."""
     if text != NOTICE:
-        text = mask(text)
+        text = mask(text, secrets)
     shown = "\n".join(clean(line) for line in text.split("\n"))
     limit = max(characters, len(NOTICE)) if text == NOTICE else characters
     return shown if len(shown) <= limit else f"{shown[:limit]}… (+{len(shown) - limit} characters)"

@@ -69,7 +69,7 @@ class Toolbox:
         found = self._report(paths, options)
         size = bound(max_bytes)
         data = self._shown(json.loads(render(found, size * 3 // 4)))
-        return reply(data, said={"headline_of": data.get("focus"), "failed": found.failed()}, limit=size)
+        return self._reply(data, said={"headline_of": data.get("focus"), "failed": found.failed()}, limit=size)
 
     def explain(
         self, paths: Sequence[str], line: int = 0, finding: str = "", launch: str = "last", symptom: str = ""
@@ -81,21 +81,21 @@ class Toolbox:
             raise UsageError("a line is asked for, and several files are named", hint="name the one file of the line")
         reading = read(files, options, self.knowledge)
         if line > 0:
-            return reply(self._shown(asdict(explain_line(reading.table, line))))
+            return self._reply(self._shown(asdict(explain_line(reading.table, line))))
         if not finding:
             raise UsageError("neither a line nor a finding", hint="give `line` (a number) or `finding` (an id)")
         wanted = choose_focus(reading.cases, options)
         case = next((c for c in reading.cases if c.launch.id == wanted), None)
         if case is None:
             raise UsageError("the logs hold no such launch", hint="analyze lists the launches")
-        places = Places((reading.table,), masker(options))
-        return reply(self._shown(asdict(explain_finding(finding, case, reading.cases, self.knowledge, places))))
+        places = Places((reading.table,), masker(options, self.knowledge.config.secrets))
+        return self._reply(self._shown(asdict(explain_finding(finding, case, reading.cases, self.knowledge, places))))
 
     def search_kb(self, query: str, limit: int = 8) -> str:
         """Findings, rules and deployments that fit words or a pasted log line; the first three with their text."""
         hits = search(query[:4000], self.library, max(1, min(limit, 30)))
         found = [self._entry(asdict(h), with_body=i < 3) for i, h in enumerate(hits)]
-        return reply(said={"hits": found})
+        return self._reply(said={"hits": found})
 
     def compare(self, paths: Sequence[str], baseline: str) -> str:
         """What differs between the logs' launch and a good run: facts, stages, messages, metrics."""
@@ -107,7 +107,7 @@ class Toolbox:
             "baseline": found.baseline.model_dump(mode="json") if found.baseline else None,
             "nearest_known_deployment": focus.comparison.model_dump(mode="json") if focus.comparison else None,
         }
-        return reply(self._shown(data))
+        return self._reply(self._shown(data))
 
     def propose_experiment(self, paths: Sequence[str], symptom: str = "") -> str:
         """What to try or to collect next, and which hypotheses it would separate."""
@@ -124,7 +124,7 @@ class Toolbox:
                 for changes in alternatives(h, focus)
             ],
         }
-        return reply(self._shown(data))
+        return self._reply(self._shown(data))
 
     def draft_finding(self, paths: Sequence[str], title: str = "", category: str = "", symptom: str = "") -> str:
         """A draft of a finding (and of a rule where none names the failure). Returned as text: nothing is written."""
@@ -134,7 +134,7 @@ class Toolbox:
         except ValueError as error:
             raise UsageError(str(error)) from None
         data = [{"kind": f.kind, "name": f.name, "text": self.jail.shown(f.text)} for f in files]
-        return reply({"files": data}, limit=MAX_DRAFT)
+        return self._reply({"files": data}, limit=MAX_DRAFT)
 
     def replay_plan(
         self,
@@ -157,7 +157,7 @@ class Toolbox:
             changes = []
         if not changes:
             steps = [fix_line(s) for s in chosen.fix] if chosen else []
-            return reply({"runnable": False, "by_hand": by_hand or steps})
+            return self._reply({"runnable": False, "by_hand": by_hand or steps})
         plan = make_plan(base, changes, by_hand=by_hand, hypothesis=None if fix else chosen)
         data = {
             "runnable": True,
@@ -170,7 +170,10 @@ class Toolbox:
             "by_hand": list(plan.by_hand),
             "verify": list(plan.verify),
         }
-        return reply(self._shown(data), said={"note": "a dry run; a person runs it with `forensics replay`"})
+        return self._reply(self._shown(data), said={"note": "a dry run; a person runs it with `forensics replay`"})
+
+    def _reply(self, untrusted: object = None, *, said: dict[str, Any] | None = None, limit: int = USUAL) -> str:
+        return reply(untrusted, said=said, limit=limit, secrets=self.knowledge.config.secrets)
 
     # -- parts ---------------------------------------------------------------------------------------------------
 

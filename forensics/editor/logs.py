@@ -115,14 +115,15 @@ class Logs:
         where = focus.first_failure.where
         return types.Location(path.resolve().as_uri(), _range(view.reading.table, where, units))
 
-    def hover(self, path: Path, line: int) -> str:
-        """Markdown that explains a 1-based line. Of a log that is not analyzed only the lines around it are read."""
+    def hover(self, path: Path, line: int, secrets: tuple[str, ...] = ()) -> str:
+        """Markdown that explains a 1-based line, `secrets` of forensics.toml masked. Of a log that is not analyzed
+        only the lines around it are read."""
         view = self.known(path)
         try:
             if view is not None:
                 parts = explain_line(view.reading.table, line).parts
-                return _text(parts, [*_roles(view, line), *_signals(view, line)])
-            return _text(self._window(path, line), [])
+                return _text(parts, [*_roles(view, line), *_signals(view, line)], secrets)
+            return _text(self._window(path, line), [], secrets)
         except (ForensicsError, OSError):
             return ""
 
@@ -191,7 +192,7 @@ def _range(table: EventTable, where: Where, units: Units) -> types.Range:
     )
 
 
-def _text(parts: tuple[ExplainedPart, ...], more: list[str]) -> str:
+def _text(parts: tuple[ExplainedPart, ...], more: list[str], secrets: tuple[str, ...]) -> str:
     lines = []
     for part in parts:
         about = [f"**{part.kind}**"]
@@ -201,15 +202,15 @@ def _text(parts: tuple[ExplainedPart, ...], more: list[str]) -> str:
             about.append(clean(part.timestamp))
         if part.wrappers:
             about.append(f"inside {', '.join(part.wrappers)}")
-        lines += [" · ".join(about), "", "```text", _inert(part.message), "```"]
+        lines += [" · ".join(about), "", "```text", _inert(part.message, secrets), "```"]
         if part.fields:
             lines.append(", ".join(f"{name} {value:g}" for name, value in part.fields.items()))
     return "\n".join([*lines, "", *more]).rstrip()
 
 
-def _inert(text: str) -> str:
+def _inert(text: str, secrets: tuple[str, ...]) -> str:
     """Log text inside a fence that it cannot close."""
-    return clean(mask(text), MAX_SHOWN).replace("```", "'''")
+    return clean(mask(text, secrets), MAX_SHOWN).replace("```", "'''")
 
 
 def _roles(view: View, line: int) -> Iterator[str]:

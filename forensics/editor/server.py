@@ -143,7 +143,7 @@ def _reading(server: Server) -> None:
         path, text, line, number, column = _place(ls, params)
         kind = kind_of(path, text)
         if kind == "log":
-            said = await ls.work(lambda: ls.logs.hover(path, number))
+            said = await ls.work(lambda: ls.logs.hover(path, number, ls.desk.plain().knowledge.config.secrets))
         else:
             word, _ = word_at(line, column)
             said = await ls.work(lambda: hover(word, ls.desk.library(path))) if kind and word else ""
