@@ -13,6 +13,7 @@ from mcp import ClientSession, StdioServerParameters, stdio_client
 
 from forensics.agents.jail import Jail
 from forensics.agents.reply import NOTICE, reply
+from forensics.agents.tools import Toolbox
 from forensics.errors import InputError
 
 ROOT = Path(__file__).parent.parent

@@ -29,6 +29,8 @@ ALL = list(commands(typer.main.get_command(app)))
 @pytest.mark.parametrize(("path", "command"), ALL, ids=[" ".join(path) for path, _ in ALL])
 def test_every_help_has_a_sentence_and_examples(path, command):
     assert command.help
+    if hasattr(command, "list_commands"):
+        return
     lines = [line for line in (command.epilog or "").splitlines() if "forensics " in line]
     assert lines, f"forensics {' '.join(path)} --help shows no example"
     assert any(f"forensics {path[0]}" in line for line in lines)

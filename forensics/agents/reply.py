@@ -48,10 +48,8 @@ def _shorter(value: object, characters: int, entries: int, secrets: tuple[str, .
     if isinstance(value, str):
         return _safe(value, characters, secrets)
     if isinstance(value, Mapping):
-        kept = {
-            _safe(str(k), 200, secrets): _shorter(v, characters, entries, secrets)
-            for k, v in list(value.items())[: max(entries, 40)]
-        }
+        pairs = list(value.items())[: max(entries, 40)]
+        kept = {_safe(str(k), 200, secrets): _shorter(v, characters, entries, secrets) for k, v in pairs}
         return _with_rest(kept, len(value) - len(kept))
     if isinstance(value, list | tuple):
         shown: list[object] = [_shorter(v, characters, entries, secrets) for v in value[:entries]]
