@@ -196,7 +196,7 @@ def test_secrets_of_the_configuration_are_masked(tmp_path):
     (tmp_path / "a.log").write_bytes(CRASH + b"[2026-11-30 09:58:00 TP0] ticket ACME-123456 is open\n")
     box = Toolbox(Jail(tmp_path), config=tmp_path / "forensics.toml")
     text = box.explain(["a.log"], line=CRASH.count(b"\n") + 1)
-    assert "ACME" not in text and "ticket [masked]" in text
+    assert "123456" not in text and "ticket [masked]" in text
 
 
 def test_a_reply_that_cannot_fit_says_so():
