@@ -46,6 +46,7 @@ WRAPPERS = {
     "stern": lambda i, s: f"sglang-7d9fb sglang {s}",
     "supervisor": lambda i, s: f"<6>May 4 launcher/out[{100 + i}] >> {s}",
     "kubectl": lambda i, s: f"[pod/sglang-0/server] {s}",
+    "logger": lambda i, s: f"2026-05-04 08:00:{i:02d},{100 + i} - __main__ - {('INFO', 'ERROR')[i % 7 == 3]} - {s}",
     "gcp": lambda i, s: f"2026-05-04T08:00:{i:02d}.123Z {s}",
     "ansi": lambda i, s: f"\x1b[32m{s}\x1b[0m",
     "crlf": lambda i, s: s + "\r",

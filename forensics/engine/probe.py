@@ -14,6 +14,8 @@ from forensics.ingest.sources import Source
 
 PROBES = 8
 _HEADER = "[0000-00-00 00:00:00"
+_LEVEL = re.compile(r"\b(?:DEBUG|INFO|WARNING|ERROR|CRITICAL)\b")
+ANY_LEVEL = "(?:DEBUG|INFO|WARNING|ERROR|CRITICAL)"
 _ZEROS = re.compile("0+")
 PROBE_BYTES = 64 << 10
 
@@ -58,8 +60,11 @@ def find_preamble(masked: list[str], forced: str | None) -> str | None:
     found: Counter[str] = Counter()
     for mask in masked:
         at = mask.find(_HEADER, 1, 160)
-        if at > 0 and not grammar.split(mask).header:
-            found[_ZEROS.sub(r"\\d+", re.escape(mask[:at]))] += 1
+        if at <= 0:
+            continue
+        head = grammar.split(mask)
+        if not head.header or head.body_at == at:  # the second: a launcher's logger around the server's own header
+            found[_LEVEL.sub(ANY_LEVEL, _ZEROS.sub(r"\\d+", re.escape(mask[:at])))] += 1
     frequent = sorted(pattern for pattern, count in found.items() if count >= 3 and count * 20 >= len(masked))
     if not frequent:
         return None

@@ -19,9 +19,9 @@ _HELD = re2.compile(rf"{_SIZE} is (?:allocated by PyTorch|reserved by PyTorch)")
 def gpu_processes(text: str) -> Mapping[str, Value] | None:
     """`own` and `other` (bytes) of torch's out-of-memory message; None where it lists no other process.
 
-    Outside containers torch names its own process (`this process has`). Inside it cannot match its process id, and lists
-    itself among the others: then its own is the smallest entry that can hold what torch says it allocated and reserved;
-    an only entry is always its own. `other` is the largest of the rest.
+    Outside containers torch names its own process (`this process has`). Inside it cannot match its process id, and
+    lists itself among the others: then its own is the smallest entry that can hold what torch says it allocated and
+    reserved; an only entry is always its own. `other` is the largest of the rest.
     """
     listed = [_bytes(m) for m in _LISTED.findall(text)]
     named = _OWN.search(text)

@@ -253,6 +253,8 @@ def _reason_row(table: EventTable, block: Block, raised: Raised) -> int:
     if len(lines) < 2 or roles.WRAPPERS.search(lines[0]):
         return raised.row
     reasons = [i for i, text in enumerate(lines) if i and _REASON.match(text)]
+    if not reasons and raised.type.endswith("CompilationError"):  # source, caret, and the reason in the last line
+        reasons = [i for i, text in enumerate(lines) if i and text.strip()][-1:]
     if not reasons:
         return raised.row
     # A list of attempts (`- ImportError: …`) starts with the decisive one; a compiler ends with it.

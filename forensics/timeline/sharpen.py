@@ -36,8 +36,9 @@ def sharpen(
                 if table.kind(match.row) not in STACK_KINDS:
                     lost.append(match)
             elif fault.source == "line" or (nature in (roles.TEARDOWN, roles.ADVICE) and match.row == fault.row):
-                # What is routine once is a failure where a rule wants it again and again.
-                fault.nature = nature if repeated else _judged(fault, nature)  # advice inside a traceback does not make the traceback advice
+                # Advice inside a traceback does not make the traceback advice; what is routine once is a failure where
+                # a rule wants it again and again.
+                fault.nature = nature if repeated else _judged(fault, nature)
         if len(lost) < len(signal.matches):  # a line that is none by itself stands aside where another one states it
             lost = [m for m in lost if not _noise(table, m.row)]
         if lost and nature in (roles.CAUSE, roles.VICTIM) and (rule is None or rule.severity in ("error", "fatal")):
