@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from forensics.diagnose.grounds import Ledger, all_of, ledger, signals_in
@@ -143,16 +143,15 @@ def explained(finding: Finding, book: Ledger, case: Case) -> tuple[tuple[str, ..
     return (), NOTHING, 0
 
 
-def touches(failure: Failure, names: Iterable[str], case: Case) -> bool:
+def touches(failure: Failure, names: Sequence[str], case: Case) -> bool:
     """Whether one of these signals was seen inside a failure."""
+    if any(name in failure.signals for name in names):
+        return True
+    seen = [signal for name in names if (signal := case.signals.get(name))]
+    if not seen:
+        return False
     rows, blocks = {*failure.rows, *_message(failure, case)}, set(failure.blocks)
-    for name in names:
-        if name in failure.signals:
-            return True
-        signal = case.signals.get(name)
-        if signal and _inside(signal, rows, blocks):
-            return True
-    return False
+    return any(_inside(signal, rows, blocks) for signal in seen)
 
 
 _OTHER_RECORD = frozenset({"traceback-head", "chain", "frame", "blank", "capture-advice", "sigquit"})

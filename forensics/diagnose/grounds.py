@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 from forensics.rulebook.case import Case
 from forensics.rulebook.evaluate import Outcome, evaluate
@@ -116,13 +117,19 @@ def signals_in(conditions: Iterable[Condition], rules: Mapping[str, Rule], *, ne
     """Ids of the rules that conditions name, in order. Negated mentions (`not x`, `absent x`) only if asked for."""
     found: dict[str, None] = {}
     for condition in conditions:
-        text = _QUOTED.sub(" ", condition.text)
-        skip = set() if negated else set(_NEGATED.findall(text))
-        for word in _WORD.findall(text):
+        words, skip = _words(condition.text)
+        for word in words:
             name = word if word in rules else word.split(".", 1)[0]
-            if name in rules and name not in skip:
+            if name in rules and (negated or name not in skip):
                 found[name] = None
     return tuple(found)
+
+
+@lru_cache(maxsize=8192)
+def _words(condition: str) -> tuple[tuple[str, ...], frozenset[str]]:
+    """Words of a condition outside quotes, each once, and those that it negates."""
+    text = _QUOTED.sub(" ", condition)
+    return tuple(dict.fromkeys(_WORD.findall(text))), frozenset(_NEGATED.findall(text))
 
 
 def spans(outcome: Outcome, case: Case) -> tuple[Span, ...]:

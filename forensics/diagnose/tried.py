@@ -195,10 +195,8 @@ def weakened_by(finding: Finding, case: Case, alike: Sequence[Case], trials: Tri
     """Grounds against from attempts that changed what a finding concerns, without effect. Each attempt is held
     against the earlier launch of the same failure that differs least from it."""
     grounds = []
-    group = sorted((case, *alike), key=_order)
-    for position, other in enumerate(group[1:], 1):
-        before = reference(group[:position], other, trials)
-        changed = [v for v in trials.varied(before.launch, other.launch) if concerns(finding, v)]
+    for other, variables in _steps(case, alike, trials):
+        changed = [v for v in variables if concerns(finding, v)]
         if changed:
             why = f"{other.launch.id} varied {changed[0].text()} and failed in the same way"
             text = f"tried {changed[0].fact}"
@@ -206,10 +204,19 @@ def weakened_by(finding: Finding, case: Case, alike: Sequence[Case], trials: Tri
     return tuple(grounds)
 
 
+def _steps(case: Case, alike: Sequence[Case], trials: Trials) -> list[tuple[Case, tuple[Varied, ...]]]:
+    """Each later launch of one failure with what it varied; the same for all findings."""
+    group = sorted((case, *alike), key=_order)
+    return [
+        (other, trials.varied(trials.nearest([c.launch for c in group[:position]], other.launch), other.launch))
+        for position, other in enumerate(group[1:], 1)
+    ]
+
+
 def reference(earlier: Sequence[Case], case: Case, trials: Trials) -> Case:
     """The earlier launch with the fewest differences, the first of them among equals."""
-    counted = [(trials.distance(c.launch, case.launch), n) for n, c in enumerate(earlier)]
-    return earlier[min(counted)[1]]
+    nearest = trials.nearest([c.launch for c in earlier], case.launch)
+    return next(c for c in earlier if c.launch is nearest)
 
 
 def concerns(finding: Finding, variable: Varied) -> bool:

@@ -6,6 +6,7 @@ a person chose. Where both launches print their command, the command decides; el
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -102,6 +103,7 @@ class Trials:
         self._known: dict[frozenset[tuple[str, str]], int] = {}
         self._varied: dict[tuple[int, int], tuple[Varied, ...]] = {}
         self._placed: dict[tuple[int, int], tuple[Varied, ...]] = {}
+        self._nearest: dict[tuple[int, ...], Launch] = {}
         self._kept: list[Launch] = []
 
     def settings(self, launch: Launch) -> int:
@@ -122,9 +124,14 @@ class Trials:
             self._placed[key] = found
         return found
 
-    def distance(self, before: Launch, after: Launch) -> int:
-        """How many variables differ."""
-        return len(self._between(before, after))
+    def nearest(self, earlier: Sequence[Launch], launch: Launch) -> Launch:
+        """The earlier launch with the fewest differences, the first of them among equals."""
+        key = (*(id(e) for e in earlier), id(launch))
+        found = self._nearest.get(key)
+        if found is None:
+            counted = [(len(self._between(e, launch)), n) for n, e in enumerate(earlier)]
+            found = self._nearest[key] = earlier[min(counted)[1]]
+        return found
 
     def _between(self, before: Launch, after: Launch) -> tuple[Varied, ...]:
         """What differs, with places in the first launches that had these settings."""

@@ -7,9 +7,11 @@ source line that names the next function, and adjacency.
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
 
 from forensics.engine.table import HEADED, EventTable
+from forensics.grammar.block_floods import Floods
 from forensics.grammar.block_lexer import (
     EXCEPTION,
     FRAME,
@@ -54,7 +56,8 @@ class Stitcher:
         self.asserts: dict[str, Stream] = {}
         self.label = ""
         self._currents: dict[str, Stream | None] = {}
-        self.starts = table.rows_of_kind("server-args")
+        self.starts: list[int] = table.rows_of_kind("server-args").tolist()
+        self._floods = Floods(table)
 
     @property
     def current(self) -> Stream | None:
@@ -71,10 +74,9 @@ class Stitcher:
         for row in region(self.table).tolist():
             if row != previous + 1:
                 self._currents[""] = None
-            self.feed(self._line(row))
+            self.feed(self._floods.line(row) or self._line(row))
             previous = row
-        streams = self.done + self.open
-        return sorted((s for s in streams if s.tokens), key=lambda s: s.tokens[0][1])
+        return sorted((s for s in (*self.done, *self.open) if s.tokens), key=lambda s: s.tokens[0][1])
 
     def _line(self, row: int) -> Line:
         text, kind = self.table.text(row), self.table.kind(row)
@@ -270,15 +272,13 @@ class Stitcher:
         """Folds a flood: one stream for one assertion until the next launch."""
         name = line.text.partition("Assertion ")[2] or line.text
         stream = self.asserts.get(name)
-        if stream is None or self._relaunched(stream.last, line.row):
+        if stream is None or bisect_right(self.starts, stream.last) < bisect_left(self.starts, line.row):
             stream = self.asserts[name] = Stream("asserts", line.label, ranked_by="none")
             self.done.append(stream)
+            self._floods.remember(line)
         stream.total += 1
         if stream.total <= MAX_FLOOD:
             self._add(stream, line, "ASSERT")
-
-    def _relaunched(self, before: int, row: int) -> bool:
-        return bool(((self.starts > before) & (self.starts < row)).any())
 
     # -- lines that only their neighbours explain ----------------------------------------------------------------
 

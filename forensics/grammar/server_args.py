@@ -6,7 +6,7 @@ import ast
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 
 from lark import Lark, Token, Tree
@@ -45,9 +45,12 @@ def _parser() -> Lark:
     return make_parser(text, parser="lalr", propagate_positions=True, maybe_placeholders=False)
 
 
+@lru_cache(maxsize=16)
 def read_server_args(text: str) -> ServerArgs | None:
     """The fields of the dump in `text` (a whole message); None where there is none. Never raises: a dump that is cut
-    off or damaged gives the fields up to there."""
+    off or damaged gives the fields up to there.
+
+    Launches of a crash loop print equal dumps: the last ones are remembered."""
     at = text.find(MARK)
     if at < 0:
         return None

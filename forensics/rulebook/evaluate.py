@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 from forensics.grammar.condition_text import format_condition
@@ -76,7 +75,7 @@ def _node(node: Node, case: Case) -> Outcome:
         return _joined(node, case)
     found = _ASK[type(node)](node, case)
     text = format_condition(node)
-    return replace(found, text=text)
+    return Outcome(found.value, found.witnesses, found.why, found.settle, found.parts, text, found.lapsed)
 
 
 def _negated(node: Not, case: Case) -> Outcome:

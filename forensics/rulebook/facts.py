@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import islice
 
 from forensics.rulebook.case import Case
 from forensics.schema.facts import Value
@@ -50,7 +51,8 @@ def look_up(case: Case, name: str) -> Lookup:
 
 def has_full_dump(case: Case) -> bool:
     """Whether the launch prints all server arguments."""
-    return sum(1 for name in case.launch.facts if name.startswith("args.")) >= FULL_DUMP
+    args = (name for name in case.launch.facts if name.startswith("args."))
+    return next(islice(args, FULL_DUMP - 1, None), None) is not None
 
 
 def settle_fact(name: str) -> str:

@@ -27,7 +27,7 @@ from forensics.schema.signal import Match, Signal
 
 MAX_MATCHES = 512
 """Matches kept per rule and launch; `Signal.total` still counts the rows that were looked at."""
-MAX_ROWS = 4096
+MAX_ROWS = 1024
 """Rows of one shape whose text one rule reads, first and last ones; the rest only counts as capped."""
 SAMPLE = 64
 """Rows of a flood that are read before it counts as one, where digits could make a difference."""

@@ -43,5 +43,10 @@ def kleene_or(values: Iterable[bool | None]) -> bool | None:
 
 
 def some_of(spans: Iterable[Span]) -> tuple[Span, ...]:
-    """The first distinct witnesses."""
-    return tuple(dict.fromkeys(spans))[:MAX_WITNESSES]
+    """The first distinct witnesses; a generator is asked for no more than these."""
+    found: dict[Span, None] = {}
+    for span in spans:
+        found[span] = None
+        if len(found) == MAX_WITNESSES:
+            break
+    return tuple(found)
