@@ -167,7 +167,9 @@ def startup_stage(frames: Sequence[Frame]) -> str | None:
 def phase_of(frames: Sequence[Frame]) -> str | None:
     """prefill, decode or idle from the innermost function that names one, or None. Speculative verification and
     drafting are decode, whichever helpers they call."""
-    if any(_SPECULATIVE.match(f.function) for f in frames) and not any(_DRAFT_EXTEND.search(f.function) for f in frames):
+    if any(_SPECULATIVE.match(f.function) for f in frames) and not any(
+        _DRAFT_EXTEND.search(f.function) for f in frames
+    ):
         return "decode"
     for frame in reversed(frames):
         if EVENT_LOOP.match(frame.function):
