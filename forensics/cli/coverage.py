@@ -21,13 +21,14 @@ def coverage(
     as_json: Annotated[bool, typer.Option("--json", help="JSON instead of text.")] = False,
 ) -> None:
     """Share of lines and bytes that have a known kind, and the most frequent lines that have none."""
+    from forensics.cli.hiding import hider
     from forensics.cli.scanning import scan_named
     from forensics.engine.coverage import coverage as measure
     from forensics.output.clean import clean
-    from forensics.output.mask import mask
 
+    hide = hider()
     found = measure(scan_named(logs), top)
-    unread = [{"shape": clean(mask(u.shape), 200), "count": u.count, "where": clean(str(u.where))} for u in found.top]
+    unread = [{"shape": clean(hide(u.shape), 200), "count": u.count, "where": clean(str(u.where))} for u in found.top]
     if as_json:
         data = {
             "lines": found.lines,

@@ -28,10 +28,10 @@ def events(
     wrapper: Annotated[str | None, typer.Option(help="Force a wrapper.")] = None,
 ) -> None:
     """Write every event: place, time, rank, kind, text. Batch and access lines are in `forensics series`."""
+    from forensics.cli.hiding import hider
     from forensics.cli.scanning import scan_named, write_rows
     from forensics.engine.export import EVENT_FORMATS, export_events
-    from forensics.output.mask import mask
 
-    hide = (lambda text: text) if no_mask else mask
+    hide = hider(no_mask)
     table = scan_named(logs, wrapper)
     write_rows(format, output, EVENT_FORMATS, lambda out: export_events(table, format, out, hide))

@@ -40,15 +40,16 @@ def explain(
 
 
 def _line(path: str, line: int) -> None:
-    from forensics.analysis import read
+    from forensics.analysis import masker, read
     from forensics.engine.explain import explain_line
     from forensics.knowledge.store import load
     from forensics.output.clean import clean
-    from forensics.output.mask import mask
     from forensics.schema.options import Options
 
     options = Options()
-    reading = read([path], options, load(options))
+    knowledge = load(options)
+    reading = read([path], options, knowledge)
+    mask = masker(options, knowledge.config.secrets)
     found = explain_line(reading.table, line)
     typer.echo(f"{clean(found.path)}:{found.line}  byte {found.byte_start}")
     typer.echo(f"  {clean(mask(found.raw), 300)}")
@@ -91,7 +92,7 @@ def _finding(name: str, logs: list[str], launch: str, symptom: str | None) -> No
     knowledge = load(options)
     reading = read(logs, options, knowledge)
     case = _choose(reading.cases, launch)
-    places = Places((reading.table,), masker(options))
+    places = Places((reading.table,), masker(options, knowledge.config.secrets))
     found = explain_finding(name, case, reading.cases, knowledge, places)
     typer.echo(f"{found.finding} on {found.launch}: {found.verdict}")
     typer.echo(f"  {clean(found.why)}")

@@ -10,7 +10,7 @@ _HIDDEN = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
 
 
 def clean(text: str, limit: int = 0) -> str:
-    """`text` on one line with every control, format, surrogate, private-use and unassigned character replaced by a visible one.
+    """`text` on one line; control, format, surrogate, private-use and unassigned characters become visible ones.
 
     `limit` (characters, 0 = none) cuts the end and says how many were cut.
     """
