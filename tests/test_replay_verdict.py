@@ -48,7 +48,10 @@ def reply(text: str, logprobs=(-0.1, -2.0)) -> dict:
 
 
 def sane() -> list[dict]:
-    return [reply(f"answer {n // 2} with several different words") for n in range(len(sanity_requests("m")))]
+    """Two greedy rounds with the flush between them, then sampled answers."""
+    return [
+        reply(f"answer {n % (len(PROMPTS) + 1)} with several different words") for n in range(len(sanity_requests("m")))
+    ]
 
 
 def held(results) -> dict[str, bool]:
@@ -75,8 +78,11 @@ def test_a_silent_failure_is_seen(text, check):
 
 def test_nan_in_log_probabilities_and_unstable_greedy_answers_are_seen():
     results = sane()
-    results[0] = reply("answer 0 with other words", (float("nan"),))
+    results[0] = reply("answer 0 with several different words", (float("nan"),))
     assert not held(results)["log probabilities are finite"]
+    assert held(results)["greedy answers are stable"]
+    for n in range(3):
+        results[n] = reply(f"other words {n}")
     assert not held(results)["greedy answers are stable"]
 
 
@@ -84,7 +90,7 @@ def test_an_unanswered_request_is_seen():
     results = [*sane()[:-1], None]
     assert not held(results)["every request is answered"]
     assert not judge_load([None])[0].held
-    assert len(sanity_requests("m")) == 3 * len(PROMPTS)
+    assert len(sanity_requests("m")) == 3 * len(PROMPTS) + 1
 
 
 def flags(*names: str) -> list[Change]:

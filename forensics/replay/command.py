@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import sys
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from forensics.errors import ReplayError
+from forensics.knowledge.roots import load_config
 from forensics.replay.base import Base, base_command
 from forensics.replay.dump import read_dump
 from forensics.replay.edits import Change, read_server
@@ -66,6 +67,7 @@ class Request:
 def run_replay(request: Request) -> int:
     """Plan, show, and run when allowed. Exit code as the command documents it."""
     screen = Screen(sys.stdout)
+    request = _allowing(request)
     report = _analysis(request)
     for problem in report.problems if report else ():
         screen.say(f"problem: {problem.path or ''}:{problem.line or ''}: {problem.message}", "red")
@@ -81,6 +83,12 @@ def run_replay(request: Request) -> int:
         screen.say("dry run: nothing was started; add --yes to run it")
         return 0
     return _run(request, screen, report, launch, plans, load)
+
+
+def _allowing(request: Request) -> Request:
+    """The request with the variables that forensics.toml lets a fix set."""
+    allowed = load_config(Options(kb=request.kb)).allow_env
+    return replace(request, allow_env=tuple(dict.fromkeys((*request.allow_env, *allowed))))
 
 
 def _ssh(request: Request) -> tuple[str, ...]:

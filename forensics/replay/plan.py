@@ -92,24 +92,35 @@ def check_allowed(change: Change, allowed_env: Iterable[str] = ()) -> None:
 def changes_of(hypothesis: HypothesisInfo, launch: LaunchInfo) -> tuple[list[Change], list[str]]:
     """The first runnable alternative of a hypothesis' fix as changes, and everything else as sentences.
 
-    Each runnable flag or environment step of a finding is an alternative that cures by itself, best first; steps that
-    only help together say so by sharing the note prefix `with`.
+    Each runnable flag or environment step of a finding is an alternative that cures by itself, best first, together
+    with the steps that say `with_above`.
     """
-    runnable, rest = [], []
+    groups = _groups(hypothesis)
+    runnable = [group for group in groups if all(_applies(step) for step in group)]
+    rest = [_sentence(step) for group in groups if group not in runnable for step in group]
+    rest += [f"or: {' and '.join(_sentence(step) for step in group)}" for group in runnable[1:]]
+    return [_translated(step, launch) for step in (runnable[0] if runnable else [])], rest
+
+
+def _groups(hypothesis: HypothesisInfo) -> list[list[FixInfo]]:
+    """The alternatives of a fix: a step with those that help only together with it."""
+    groups: list[list[FixInfo]] = []
     for step in hypothesis.fix:
-        if step.kind in ("flag", "env") and step.op in ("set", "remove") and _concrete(step):
-            runnable.append(step)
+        if step.with_above and groups:
+            groups[-1].append(step)
         else:
-            rest.append(_sentence(step))
-    chosen = runnable[:1] + [s for s in runnable[1:] if s.note.lower().startswith("with")]
-    rest += [f"or: {_sentence(step)}" for step in runnable if step not in chosen]
-    return [_translated(step, launch) for step in chosen], rest
+            groups.append([step])
+    return groups
+
+
+def _applies(step: FixInfo) -> bool:
+    return step.kind in ("flag", "env") and step.op in ("set", "remove") and _concrete(step)
 
 
 def alternatives(hypothesis: HypothesisInfo, launch: LaunchInfo) -> list[list[Change]]:
-    """Every runnable step of a hypothesis' fix as a change set of its own, in order."""
-    steps = [s for s in hypothesis.fix if s.kind in ("flag", "env") and s.op in ("set", "remove") and _concrete(s)]
-    return [[_translated(step, launch)] for step in steps]
+    """Every runnable alternative of a hypothesis' fix as a change set of its own, in order."""
+    groups = [group for group in _groups(hypothesis) if all(_applies(step) for step in group)]
+    return [[_translated(step, launch) for step in group] for group in groups]
 
 
 def _concrete(step: FixInfo) -> bool:

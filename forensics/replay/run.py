@@ -149,6 +149,7 @@ class Runner:
                 self._pump()
                 time.sleep(_POLL_S)
                 reply = self.host.ask("load_poll")
+            self._pump()
             checks += judge(reply["results"])
             if not self.alive:
                 return self._died("while it was probed", checks)
