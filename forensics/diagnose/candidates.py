@@ -124,7 +124,9 @@ def explaining_signals(finding: Finding, case: Case) -> tuple[str, ...]:
 def explained(finding: Finding, book: Ledger, case: Case) -> tuple[tuple[str, ...], int, int]:
     """Failures (and the stated symptom) that the finding explains, with its causal role and the earliest row."""
     names = explaining_signals(finding, case)
-    failures = [f for f in case.launch.failures if touches(f, names, case)]
+    shown = case.signals.keys() | {s for f in case.launch.failures for s in f.signals}
+    present = [n for n in names if n in shown]
+    failures = [f for f in case.launch.failures if touches(f, present, case)] if present else []
     symptom = stated_symptom(case)
     extra = (f"symptom:{symptom}",) if symptom in finding.symptoms else ()
     ids = tuple(f.id for f in failures)

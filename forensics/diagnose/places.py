@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
+import numpy.typing as npt
 
 from forensics.engine.table import EventTable
 from forensics.schema.report import Where
@@ -24,6 +25,7 @@ class Places:
 
     tables: tuple[EventTable, ...]
     mask: Callable[[str], str]
+    _lines: dict[tuple[int, int], _Lines] = field(default_factory=dict, repr=False, compare=False)
 
     @property
     def table(self) -> EventTable:
@@ -46,7 +48,7 @@ class Places:
     def span(self, span: Span) -> Where:
         """The place of a span; the text is that of the table row on this line, if there is one."""
         for table in self.tables:
-            row = row_of(table, span)
+            row = self._row_of(table, span)
             if row is not None:
                 return Where.of(span, self.safe(table.text(row)))
         return Where.of(span)
@@ -55,11 +57,30 @@ class Places:
         """Distinct places in the order given, at most `MAX_PLACES`."""
         return [self.span(s) for s in list(dict.fromkeys(spans))[:MAX_PLACES]]
 
+    def _row_of(self, table: EventTable, span: Span) -> int | None:
+        """The table row that stands at a span, or None (facts from other inputs, hot lines)."""
+        for index, source in enumerate(table.sources):
+            if source.name == span.path:
+                key = id(table), index
+                known = self._lines.get(key) or self._lines.setdefault(key, _Lines.of(table, index))
+                return known.row(span.line)
+        return None
 
-def row_of(table: EventTable, span: Span) -> int | None:
-    """The table row that stands at a span, or None (facts from other inputs, hot lines)."""
-    for index, source in enumerate(table.sources):
-        if source.name == span.path:
-            hits = np.flatnonzero((table.source == index) & (table.line == span.line))
-            return int(hits[0]) if len(hits) else None
-    return None
+
+@dataclass(frozen=True, slots=True)
+class _Lines:
+    """The rows of one source in the order of their lines."""
+
+    line: npt.NDArray[np.int64]
+    rows: npt.NDArray[np.int64]
+
+    @classmethod
+    def of(cls, table: EventTable, source: int) -> _Lines:
+        rows = np.flatnonzero(table.source == source).astype(np.int64)
+        order = np.argsort(table.line[rows], kind="stable")
+        return cls(table.line[rows][order], rows[order])
+
+    def row(self, line: int) -> int | None:
+        """The first row of a line."""
+        at = int(np.searchsorted(self.line, line))
+        return int(self.rows[at]) if at < len(self.line) and int(self.line[at]) == line else None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from functools import lru_cache
 
 from rapidfuzz import fuzz
 
@@ -65,12 +66,16 @@ def _likeness(wanted: str, finding: Finding, expect: str) -> float:
     for block in finding.logs:
         if block.expect != expect:
             continue
-        for line in block.text.splitlines()[:200]:
-            bare = _HEAD.sub("", line)
-            known = "" if _DULL.search(bare) else said(bare)
-            if known:
-                best = max(best, fuzz.ratio(wanted, known, score_cutoff=best), _shortened(wanted, known, best))
+        for known in _sayings(block.text):
+            best = max(best, fuzz.ratio(wanted, known, score_cutoff=best), _shortened(wanted, known, best))
     return best
+
+
+@lru_cache(maxsize=4096)
+def _sayings(log: str) -> tuple[str, ...]:
+    """What the telling lines of a finding's log say."""
+    bare = (_HEAD.sub("", line) for line in log.splitlines()[:200])
+    return tuple(known for line in bare if not _DULL.search(line) and (known := said(line)))
 
 
 def _shortened(wanted: str, known: str, best: float) -> float:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from forensics.diagnose.candidates import Candidate, Weighed
 from forensics.diagnose.convert import stage_index
@@ -221,18 +222,23 @@ def reference(earlier: Sequence[Case], case: Case, trials: Trials) -> Case:
 
 def concerns(finding: Finding, variable: Varied) -> bool:
     """Whether a finding is about a variable: a step of its fix changes it, or one of its conditions asks for it."""
-    names = spellings(variable.name) if variable.kind == "flag" else frozenset({variable.name})
-    for step in finding.fix:
-        if step.kind == variable.kind and step_name(step) in names:
-            return True
-    group = "args" if variable.kind == "flag" else "env"
-    wanted = {f"{group}.{name}" for name in names} | set(_features(variable))
+    names, wanted = _names_of(variable.kind, variable.name)
+    if any(step.kind == variable.kind and step_name(step) in names for step in finding.fix):
+        return True
     texts = [
         c.text
         for c in (*finding.applies, *finding.grounds)
         if c.strength in ("must", "decisive", "strong", "applies", "")
     ]
     return any(name in text for text in texts for name in wanted)
+
+
+@lru_cache(maxsize=1024)
+def _names_of(kind: str, name: str) -> tuple[frozenset[str], tuple[str, ...]]:
+    """All spellings of a variable, and the facts by which conditions ask for it."""
+    names = spellings(name) if kind == "flag" else frozenset({name})
+    group = "args" if kind == "flag" else "env"
+    return names, tuple(sorted({f"{group}.{n}" for n in names} | set(_FEATURES.get(name, ()))))
 
 
 def has_step(launch: Launch, step: FixStep) -> bool:
@@ -274,13 +280,13 @@ def step_text(step: FixStep) -> str:
     return f"{step.name} {step.value}" if step.value else step.name
 
 
-def _features(variable: Varied) -> tuple[str, ...]:
-    return {"disable_cuda_graph": ("feature.cuda_graph",), "kv_cache_dtype": ("kv.dtype",),
-            "SGLANG_ENABLE_JIT_DEEPGEMM": ("feature.deepgemm",), "dtype": ("weights.dtype",),
-            "enable_dp_attention": ("feature.dp_attention",), "disable_overlap_schedule": ("feature.overlap",),
-            "speculative_algorithm": ("feature.speculative",), "disable_radix_cache": ("feature.radix_cache",),
-            "enable_hierarchical_cache": ("feature.hicache",), "moe_a2a_backend": ("feature.deepep",),
-            }.get(variable.name, ())  # fmt: skip
+_FEATURES = {"disable_cuda_graph": ("feature.cuda_graph",), "kv_cache_dtype": ("kv.dtype",),
+             "SGLANG_ENABLE_JIT_DEEPGEMM": ("feature.deepgemm",), "dtype": ("weights.dtype",),
+             "enable_dp_attention": ("feature.dp_attention",), "disable_overlap_schedule": ("feature.overlap",),
+             "speculative_algorithm": ("feature.speculative",), "disable_radix_cache": ("feature.radix_cache",),
+             "enable_hierarchical_cache": ("feature.hicache",), "moe_a2a_backend": ("feature.deepep",),
+             }  # fmt: skip
+"""Facts that follow from one variable."""
 
 
 def _setting_changed(finding: Finding, having: Sequence[Case], other: Case, trials: Trials) -> Varied | None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -28,7 +29,8 @@ from forensics.schema.signal import Match, Signal
 MAX_MATCHES = 512
 """Matches kept per rule and launch; `Signal.total` still counts the rows that were looked at."""
 MAX_ROWS = 1024
-"""Rows of one shape whose text one rule reads, first and last ones; the rest only counts as capped."""
+"""Rows of one shape whose text one rule reads, first and last ones (as many as matches are kept where each row is a
+match with its values); the rest only counts as capped."""
 SAMPLE = 64
 """Rows of a flood that are read before it counts as one, where digits could make a difference."""
 FLOOD_GAP = 1.0
@@ -69,7 +71,7 @@ class _Matcher:
         self.blocks = blocks
         self.launch = launch
         self.plans: ShapePlans = plans_of(program, table)
-        self.block_of = _block_of(blocks, len(table))
+        self.block_of = _blocks_of(blocks, table)
         self.times = table.time
 
     def run(self) -> list[_Found]:
@@ -92,7 +94,7 @@ class _Matcher:
                 self._add(ready, run, (), found)
             return
         if ready.rule.captures:
-            self._read(ready, self._runs(self._chosen(rows, found)), found)
+            self._read(ready, self._runs(self._chosen(rows, found, MAX_MATCHES)), found)
             return
         for run in self._runs(rows):
             if self._all_alike(ready, run):
@@ -111,11 +113,11 @@ class _Matcher:
             for index in rules:
                 found[index].capped = found[index].capped or bool(found[index].matches)
 
-    def _chosen(self, rows: Rows, found: _Found) -> Rows:
-        if len(rows) <= MAX_ROWS:
+    def _chosen(self, rows: Rows, found: _Found, bound: int = MAX_ROWS) -> Rows:
+        if len(rows) <= bound:
             return rows
         found.capped = True
-        return np.concatenate([rows[: MAX_ROWS // 2], rows[-MAX_ROWS // 2 :]])
+        return np.concatenate([rows[: bound // 2], rows[-bound // 2 :]])
 
     def _all_alike(self, ready: Ready, run: Rows) -> bool:
         """Whether a long flood may count as a whole: rows spread over it all satisfy the rule."""
@@ -208,7 +210,8 @@ class _Matcher:
         cut = np.flatnonzero(other | (np.diff(_slices(times, other)) != 0)) + 1
         if len(cut) > 4 * MAX_MATCHES:
             cut = np.concatenate([cut[: 2 * MAX_MATCHES], cut[-2 * MAX_MATCHES :]])
-        yield from np.split(rows, cut)
+        for low, high in pairwise([0, *cut.tolist(), len(rows)]):
+            yield rows[low:high]
 
 
 def _slices(times: npt.NDArray[np.float64], other: npt.NDArray[np.bool_]) -> npt.NDArray[np.float64]:
@@ -227,6 +230,16 @@ def _by_shape(table: EventTable, rows: Rows) -> Iterator[tuple[int, Rows]]:
     rows, shapes = rows[order], shapes[order]
     starts = np.concatenate([[0], np.flatnonzero(np.diff(shapes)) + 1])
     yield from zip(shapes[starts].tolist(), np.split(rows, starts[1:]), strict=True)
+
+
+_LAST: list[tuple[Sequence[Block], EventTable, npt.NDArray[np.int32]]] = []
+
+
+def _blocks_of(blocks: Sequence[Block], table: EventTable) -> npt.NDArray[np.int32]:
+    """`_block_of`, kept for the launches that follow in the same table."""
+    if not (_LAST and _LAST[0][0] is blocks and _LAST[0][1] is table):
+        _LAST[:] = [(blocks, table, _block_of(blocks, len(table)))]
+    return _LAST[0][2]
 
 
 def _block_of(blocks: Sequence[Block], length: int) -> npt.NDArray[np.int32]:

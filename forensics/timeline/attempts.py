@@ -64,10 +64,8 @@ def changes(before: Launch, after: Launch) -> tuple[Changed, ...]:
         if kind == "flag" and (not one or not two):
             continue
         for name in sorted(one.keys() | two.keys()):
-            if _ignored(kind, name) or _missing_field(kind, name, one, two):
-                continue
             a, b = one.get(name), two.get(name)
-            if not equal(a, b):
+            if not (equal(a, b) or _ignored(kind, name) or _missing_field(kind, name, one, two)):
                 found.append(Changed(kind, name, a, b))
     return tuple(found)
 

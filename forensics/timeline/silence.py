@@ -40,19 +40,23 @@ def find_silences(table: EventTable, inside: Rows) -> tuple[Silence, ...]:
     own = {index: np.sort(times[ranks == index]) for index in known}
     for index in known if len(known) > 1 else []:
         peers = [own[p] for p in known if p != index and (p in talkers) == (index in talkers)]
-        for a, b in gaps(np.append(own[index], last), limit):
+        quiet = gaps(np.append(own[index], last), limit)
+        for (a, b), alone in zip(quiet, _alone(quiet, peers), strict=True):
             if any(min(b, y) - max(a, x) >= SHARED * (b - a) for x, y in whole):
                 continue
-            if _alone(a, b, peers) or (not peers and index in talkers):
+            if alone or (not peers and index in talkers):
                 found.append((table.ranks[index], a, b))
     found.sort(key=lambda s: (s[1], s[2], str(s[0] or "")))
     return tuple(found[:MAX_SILENCES])
 
 
-def _alone(low: float, high: float, peers: list[np.ndarray]) -> bool:
-    """Whether at least half of the peers spoke strictly inside the gap."""
-    spoke = [p for p in peers if np.searchsorted(p, low, side="right") < np.searchsorted(p, high, side="left")]
-    return bool(peers) and 2 * len(spoke) >= len(peers)
+def _alone(quiet: list[tuple[float, float]], peers: list[np.ndarray]) -> list[bool]:
+    """Of each gap, whether at least half of the peers spoke strictly inside it."""
+    if not peers or not quiet:
+        return [False] * len(quiet)
+    low, high = np.array(quiet).T
+    spoke = sum((np.searchsorted(p, low, "right") < np.searchsorted(p, high, "left")).astype(np.int64) for p in peers)
+    return [bool(enough) for enough in 2 * np.asarray(spoke) >= len(peers)]
 
 
 def gaps(times: np.ndarray, limit: float | None = None) -> list[tuple[float, float]]:

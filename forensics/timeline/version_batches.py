@@ -28,11 +28,11 @@ def batch_evidence(sheet: Sheet) -> Iterator[Evidence]:
         series = sheet.table.series.get(kind)
         if series is None or not len(series.row):
             continue
-        inside = (series.row >= low) & (series.row <= high)
+        inside = np.flatnonzero((series.row >= low) & (series.row <= high))
         lives = _lives(message)
         for column, values in series.columns.items():
             known = lives.get(column)
-            held = np.flatnonzero(inside & ~np.isnan(values))
+            held = inside[~np.isnan(values[inside])]
             if known is None or not len(held):
                 continue
             oldest, newest = known
