@@ -1,1 +1,1 @@
-"""TODO"""
+"""Filled at build time: the shipped rules and findings, compiled."""

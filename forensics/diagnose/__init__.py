@@ -1,1 +1,1 @@
-"""TODO"""
+"""From launches, signals and findings to ranked hypotheses, what is ruled out, fixes and next steps."""

@@ -91,7 +91,7 @@ def failure_info(failure: Failure, places: Places) -> FailureInfo:
 
 def fix_info(step: FixStep) -> FixInfo:
     """A typed fix step."""
-    names = ("kind", "op", "name", "value", "version", "do", "note", "versions", "safe", "runnable")
+    names = ("kind", "op", "name", "value", "version", "do", "note", "versions", "safe", "runnable", "with_above")
     return FixInfo.model_validate({name: getattr(step, name) for name in names})
 
 

@@ -18,8 +18,10 @@ from forensics.diagnose.verdict import ESTABLISHED, RULED_OUT, Judged
 from forensics.rulebook.case import Case
 from forensics.schema.finding import Finding, FixStep
 from forensics.schema.report import NextStep
-from forensics.timeline.catalog import check_fix
+from forensics.timeline.catalog import check_changes
 
+Change = tuple[FixStep, ...]
+"""Steps of a fix that are one change."""
 MAX_STEPS = 5
 _COMMAND = re.compile(r"(?:python3?|nvidia-smi|forensics|grep|dmesg|py-spy|cat|pip|ls|free|docker|kubectl|env) ")
 _PYTHON = re.compile(r"(?:^|/)python[\d.]*$")
@@ -35,7 +37,7 @@ def next_steps(
     """At most `MAX_STEPS` steps, best first. `general` is the general reading of the first failure, if there is one."""
     live = [j for j in judged if j.verdict != RULED_OUT and j.candidate.role in (DIRECT, ASSUMED, SYMPTOM)]
     proven = bool(live) and live[0].verdict == ESTABLISHED
-    steps = _verify(case, live) if proven else _experiments(case, live, (case, *alike))
+    steps = _verify(case, live, alike) if proven else _experiments(case, live, (case, *alike))
     if not proven:
         steps += _data(live)
         if not live and comparison is not None:
@@ -99,14 +101,43 @@ def _joined(words: Sequence[str]) -> str:
     return " ".join(w if re.fullmatch(r"[A-Za-z_]\w*=\S*", w) else shlex.quote(w) for w in words)
 
 
-def _verify(case: Case, live: Sequence[Judged]) -> list[NextStep]:
-    """An established cause needs no experiment to separate it, only the relaunch that proves the fix."""
+def _verify(case: Case, live: Sequence[Judged], others: Sequence[Case]) -> list[NextStep]:
+    """An established cause needs no experiment to separate it, only the relaunch that proves the fix; where a launch of
+    the input is that relaunch, its setting is what to keep."""
     finding = live[0].candidate.finding
     shows = finding.verify[0] if finding.verify else "the same load passes the point of failure"
-    for step in _offered(case, finding):
-        if not has_step(case.launch, step):
-            return [_experiment(case, step, live[:1], f"the fix holds when the relaunch shows: {shows}")]
-    return [_by_hand(step, live[0], shows) for step in finding.fix if step.kind in ("package", "host", "other")][:1]
+    for change in _offered(case, finding):
+        if _has(case, change):
+            continue
+        tried = [c for c in others if _has(c, change)]
+        works = [c for c in tried if c.launch.first_failure is None]
+        if works:
+            return [_keep(works[0], change, live[0])]
+        if not tried:
+            return [_experiment(case, change, live[:1], f"the fix holds when the relaunch shows: {shows}")]
+    leading = [change[0] for change in check_changes(finding.fix, case.launch.version)]
+    by_hand = [s for s in leading if s.kind in ("package", "host", "other") and not s.do.startswith("not applicable")]
+    return [_by_hand(step, live[0], shows) for step in by_hand[:1]]
+
+
+def _keep(good: Case, change: Change, judged: Judged) -> NextStep:
+    """What proves the fix is in the input already."""
+    fact = good.launch.facts.get("launch.command")
+    return NextStep(
+        kind="datum",
+        do=f"keep {_text(change)}: {good.launch.id} has it and works",
+        command=str(fact.value) if fact and fact.value else "",
+        separates=[judged.candidate.finding.id],
+        settles=f"{good.launch.id} is the relaunch that proves it",
+    )
+
+
+def _has(case: Case, change: Change) -> bool:
+    return all(has_step(case.launch, step) for step in change)
+
+
+def _text(change: Change) -> str:
+    return " and ".join(step_text(step) for step in change)
 
 
 def _by_hand(step: FixStep, judged: Judged, shows: str) -> NextStep:
@@ -122,36 +153,41 @@ def _experiments(case: Case, live: Sequence[Judged], group: Sequence[Case]) -> l
     found: list[tuple[tuple[int, int], NextStep]] = []
     varied: set[str] = set()
     for place, judged in enumerate(live):
-        for step in _offered(case, judged.candidate.finding):
-            if any(has_step(c.launch, step) for c in group):
+        for change in _offered(case, judged.candidate.finding):
+            if any(_has(c, change) for c in group):
                 continue
-            if step_name(step) in varied:
+            if step_name(change[0]) in varied:
                 break
-            varied.add(step_name(step))
-            shared = sum(1 for j in live if j is not judged and _touched(j, step))
+            varied.add(step_name(change[0]))
+            shared = sum(1 for j in live if j is not judged and _touched(j, change[0]))
             settles = f"passes: {judged.candidate.finding.id}; same failure: it is ruled out"
-            found.append(((place, shared), _experiment(case, step, [judged], settles)))
+            found.append(((place, shared), _experiment(case, change, [judged], settles)))
             break
     return [step for _, step in sorted(found, key=lambda pair: pair[0])][:3]
 
 
-def _experiment(case: Case, step: FixStep, judged: Sequence[Judged], settles: str) -> NextStep:
+def _experiment(case: Case, change: Change, judged: Sequence[Judged], settles: str) -> NextStep:
     fact = case.launch.facts.get("launch.command")
-    command = command_with(str(fact.value), step) if fact and fact.value else ""
-    how = step_text(step) if step.op == "remove" else f"with {step_text(step)}"
+    command = str(fact.value) if fact and fact.value else ""
+    for step in change:
+        command = command_with(command, step) if command else ""
+    how = _text(change) if change[0].op == "remove" else f"with {_text(change)}"
     return NextStep(
         kind="experiment",
         do=f"relaunch {how} and nothing else changed",
-        command=command or step_text(step),
+        command=command or " ".join(step_text(step) for step in change),
         separates=[j.candidate.finding.id for j in judged],
         settles=settles,
     )
 
 
-def _offered(case: Case, finding: Finding) -> list[FixStep]:
-    """Flags and variables of a fix, as the releases that this launch can be spell them; no placeholders."""
-    forms = [form for step in finding.fix for form in check_fix(step, case.launch.version)]
-    return [f for f in forms if f.kind in ("flag", "env") and (f.op == "remove" or "<" not in (f.value or ""))]
+def _offered(case: Case, finding: Finding) -> list[Change]:
+    """Changes of flags and variables, as the releases that this launch can be spell them; no placeholders."""
+    return [c for c in check_changes(finding.fix, case.launch.version) if all(_concrete(step) for step in c)]
+
+
+def _concrete(step: FixStep) -> bool:
+    return step.kind in ("flag", "env") and (step.op == "remove" or "<" not in (step.value or ""))
 
 
 def _touched(judged: Judged, step: FixStep) -> bool:
@@ -191,7 +227,7 @@ def _differences(case: Case, comparison: Comparison) -> list[NextStep]:
         unset = difference.control in (None, "", "auto", False)
         value = None if difference.control is True or unset else str(difference.control)
         step = FixStep("flag", "remove" if unset else "set", name, value)
-        return [_experiment(case, step, [], f"whether {name} matters; {comparison.deployment.id} works without it")]
+        return [_experiment(case, (step,), [], f"whether {name} matters; {comparison.deployment.id} works without it")]
     return []
 
 

@@ -18,7 +18,7 @@ from forensics.schema.finding import FixStep
 from forensics.schema.report import ComparisonInfo, DifferenceInfo, GroundInfo, HypothesisInfo, Where
 from forensics.schema.signal import Rule
 from forensics.schema.span import Span
-from forensics.timeline.catalog import check_fix
+from forensics.timeline.catalog import check_changes
 
 MAX_DIFFERENCES = 3
 WEIGHT = {"excludes": 0, "decisive": 1, "must": 2, "strong": 3, "against": 4, "weak": 5}
@@ -101,10 +101,12 @@ def _finding(judged: Judged, case: Case, places: Places) -> HypothesisInfo:
 
 
 def fix_for(steps: Sequence[FixStep], case: Case) -> list[FixStep]:
-    """The steps as the releases that this launch can be understand them, those that none of them takes last."""
-    checked = [found for step in steps for found in check_fix(step, case.launch.version)]
-    distinct = list(dict.fromkeys(checked))
-    return sorted(distinct, key=lambda s: s.do.startswith("not applicable here"))
+    """The steps as the releases that this launch can be understand them, those that none of them takes last. An upgrade
+    that every one of them has already is left out where another step remains."""
+    changes = list(dict.fromkeys(check_changes(steps, case.launch.version)))
+    useful = [c for c in changes if not c[0].do.startswith("not applicable here: at-least ")] or changes
+    ordered = sorted(useful, key=lambda c: c[0].do.startswith("not applicable here"))
+    return [step for change in ordered for step in change]
 
 
 def _worth_showing(judged: Judged) -> list[Ground]:

@@ -26,6 +26,7 @@ from forensics.schema.launch import Failure, Launch
 from forensics.schema.span import Span
 from forensics.timeline.attempts import same_failure
 from forensics.timeline.catalog import catalog
+from forensics.timeline.catalog_fix import grouped
 
 MAX_ALIKE = 16
 """Launches with different settings that are held against each other; the latest ones."""
@@ -181,11 +182,11 @@ def refuted_by(finding: Finding, case: Case, alike: Sequence[Case], weighed: Wei
             return Ground(
                 AGAINST, "excludes", f"tried {variable.fact}", True, why, where=_failure_place(other, variable.where)
             )
-    steps = [s for s in finding.fix if s.kind in ("flag", "env") and s.op in ("set", "remove", "")]
-    tried = {i: c for i, s in enumerate(steps) for c in group if has_step(c.launch, s) and _chosen(s, c, group)}
-    if steps and len(tried) == len(steps):
+    changes = [g for g in grouped(finding.fix) if g[0].kind in ("flag", "env") and g[0].op in ("set", "remove", "")]
+    tried = {i: c for i, g in enumerate(changes) for c in group if _had(c, g, group)}
+    if changes and len(tried) == len(changes):
         other = next(iter(tried.values()))
-        why = f"{other.launch.id} had its fix ({step_text(steps[0])}) and failed in the same way"
+        why = f"{other.launch.id} had its fix ({step_text(changes[0][0])}) and failed in the same way"
         return Ground(
             AGAINST, "excludes", "tried its fix and same failure", True, why, where=_failure_place(other, None)
         )
@@ -296,6 +297,11 @@ def _setting_changed(finding: Finding, having: Sequence[Case], other: Case, tria
         if changed:
             return changed[0]
     return None
+
+
+def _had(case: Case, change: Sequence[FixStep], group: Sequence[Case]) -> bool:
+    """Whether a launch had all steps of a change, and chose one of them."""
+    return all(has_step(case.launch, s) for s in change) and any(_chosen(s, case, group) for s in change)
 
 
 def _chosen(step: FixStep, case: Case, group: Sequence[Case]) -> bool:

@@ -8,7 +8,7 @@ from forensics.rulebook.located import Located, Reader
 from forensics.rulebook.versions import parse_range, version_key
 from forensics.schema.finding import FixStep
 
-KEYS = ("kind", "op", "name", "value", "version", "do", "note", "versions", "safe", "runnable")
+KEYS = ("kind", "op", "name", "value", "version", "do", "note", "versions", "safe", "runnable", "with_above")
 KINDS = ("flag", "env", "package", "host", "other")
 OPS = {"flag": ("set", "remove"), "env": ("set", "remove"), "package": ("at-least", "exact", "below")}
 _FLAG = re.compile(r"--[A-Za-z][\w-]*")
@@ -17,7 +17,10 @@ _ENV = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 def read_fix(reader: Reader, at: Located | None) -> tuple[FixStep, ...]:
     """The steps of a `fix` list."""
-    return tuple(_step(reader, item) for item in reader.sequence(at))
+    steps = tuple(_step(reader, item) for item in reader.sequence(at))
+    if at is not None and steps and steps[0].with_above:
+        reader.fault("K005", "the first step has none above it", at, "take `with_above` out, or move the step down")
+    return steps
 
 
 def _step(reader: Reader, at: Located) -> FixStep:
@@ -39,6 +42,7 @@ def _step(reader: Reader, at: Located) -> FixStep:
         versions=_range(reader, fields.get("versions")),
         safe=reader.flag(fields.get("safe"), True),
         runnable=reader.flag(fields.get("runnable"), False),
+        with_above=reader.flag(fields.get("with_above"), False),
     )
     _check(reader, at, fields, step)
     return step

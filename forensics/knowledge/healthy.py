@@ -47,7 +47,8 @@ def healthy_hits(program: Program, lines: Iterable[HealthyLine] | None = None) -
 
 def must_be_silent(rule: Rule) -> bool:
     """Whether a healthy log must not satisfy the rule: it states a fault and asks for no surroundings."""
-    return rule.role in ("root", "cascade") and not rule.frames and not rule.exception and not rule.stages
+    surroundings = rule.frames or rule.exception or rule.stages or rule.min_same > 1 or rule.differs
+    return rule.role in ("root", "cascade") and not surroundings
 
 
 def _satisfied(ready: Ready, line: HealthyLine) -> bool:

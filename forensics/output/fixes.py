@@ -12,7 +12,8 @@ from forensics.schema.report import FixInfo
 def fix_lines(steps: Iterable[FixInfo]) -> Iterator[tuple[str, str]]:
     """(line, note) per step: `+`/`-` lines change the command or its environment, others are for people."""
     for step in steps:
-        yield fix_line(step), "; ".join(filter(None, (_range(step), step.note)))
+        together = "together with the step above" if step.with_above else ""
+        yield fix_line(step), "; ".join(filter(None, (together, _range(step), step.note)))
 
 
 def fix_line(step: FixInfo) -> str:

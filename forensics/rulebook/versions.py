@@ -15,7 +15,8 @@ _VERSION = re.compile(
     r"(?:[._-]?(?P<pre>a|b|c|rc|alpha|beta|preview|pre)[._-]?(?P<pre_n>\d*))?"
     r"(?:[._-]?(?P<post>post|rev|r)[._-]?(?P<post_n>\d*))?"
     r"(?:[._-]?dev[._-]?(?P<dev>\d*))?"
-    r"(?:\+(?P<local>[\w.-]+))?",
+    r"(?:\+(?P<local>[\w.-]+))?"
+    r"(?:-cu\d+|-rocm\S*|-[a-z]\S*)?",
     re.IGNORECASE,
 )
 _HAS_DEV = re.compile(r"[._-]?dev[._-]?\d*", re.IGNORECASE)
@@ -29,7 +30,8 @@ Key = tuple[tuple[int, ...], tuple[int, str, int], int, int]
 
 @lru_cache(maxsize=4096)
 def version_key(text: str) -> Key | None:
-    """Sort key of a release name, None where the text is none. Local parts (`+cu128`, `+g12ab`) do not count."""
+    """Sort key of a release name, None where the text is none. Local parts (`+cu128`, `+g12ab`) and image suffixes
+    (`-cu124`) do not count; a dev build sorts before the release that it leads to."""
     found = _VERSION.fullmatch(text.strip())
     if found is None:
         return None
@@ -52,6 +54,16 @@ def compare(left: str, right: str) -> int | None:
     if a is None or b is None:
         return None
     return (a > b) - (a < b)
+
+
+def older(a: str, b: str) -> bool:
+    """Whether release `a` sorts before release `b`. False where one of them is no release name."""
+    return compare(a, b) == -1
+
+
+def is_dev(name: str) -> bool:
+    """Whether the name is a build between releases, which may hold changes that no release before it has."""
+    return re.search(r"dev\d|\+g[0-9a-f]{6,}", name) is not None
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,8 @@ from forensics.schema.span import Span
 class FixStep:
     """One typed change. `kind`: flag, env, package, host, other. `op`: set, remove (flag, env); at-least, exact,
     below (package). `do` is the sentence of host and other steps. `versions` is a range text (`>=0.5.7,<0.5.10`; ""
-    is any). `runnable`: replay can apply it. `safe`: it cannot lose data or change answers beyond the cause."""
+    is any). `runnable`: replay can apply it. `safe`: it cannot lose data or change answers beyond the cause.
+    `with_above`: it helps only together with the step above it; the two are one change."""
 
     kind: str
     op: str = ""
@@ -24,6 +25,7 @@ class FixStep:
     versions: str = ""
     safe: bool = True
     runnable: bool = False
+    with_above: bool = False
 
 
 @dataclass(frozen=True, slots=True)

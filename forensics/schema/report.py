@@ -136,6 +136,7 @@ class FixInfo(_Model):
     versions: str = ""
     safe: bool = True
     runnable: bool = False
+    with_above: bool = False
 
 
 Verdict = Literal["established", "likely", "possible", "ruled-out"]

@@ -1,1 +1,1 @@
-"""TODO"""
+"""From an event table to launches: stages, ranks, facts, versions, failures and what came first."""

@@ -9,14 +9,15 @@ from __future__ import annotations
 import json
 import re
 from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from importlib import resources
 from typing import Any
 
+from forensics.rulebook.versions import Key, version_key
 from forensics.schema.facts import VersionInterval
 from forensics.schema.finding import FixStep
-from forensics.timeline.version_order import Key, version_key
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,6 +219,13 @@ def check_fix(step: FixStep, interval: VersionInterval) -> tuple[FixStep, ...]:
     from forensics.timeline.catalog_fix import check_fix as check
 
     return check(step, interval)
+
+
+def check_changes(steps: Sequence[FixStep], interval: VersionInterval) -> list[tuple[FixStep, ...]]:
+    """The changes of a fix as the releases of the interval understand them: see `catalog_fix.check_changes`."""
+    from forensics.timeline.catalog_fix import check_changes as check
+
+    return check(steps, interval)
 
 
 @cache

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from forensics.rulebook.versions import in_range, older
 from forensics.schema.facts import VersionInterval
 from forensics.schema.finding import FixStep
 from forensics.timeline.catalog import Catalog, catalog
-from forensics.timeline.version_order import in_range, older
 
 MAX_CHAIN = 5
 
@@ -25,7 +26,8 @@ def check_fix(step: FixStep, interval: VersionInterval) -> tuple[FixStep, ...]:
 
     Unchanged where all of them do. Where the spelling or the accepted value differs, one step per form, each with its
     `versions`. Where none of them can apply it, one `other` step that says why (never runnable). Steps other than
-    flags and environment variables are only checked against their own `versions`.
+    flags and environment variables are checked against their own `versions`; an upgrade of sglang is offered to older
+    releases only.
     """
     known = catalog()
     releases = releases_of(interval, known)
@@ -43,6 +45,34 @@ def check_fix(step: FixStep, interval: VersionInterval) -> tuple[FixStep, ...]:
             text = _range(first, last, first == releases[0], last == releases[-1])
             result.append(replace(found, versions=_joined(step.versions, text)))
     return tuple(result)
+
+
+def grouped(steps: Sequence[FixStep]) -> list[tuple[FixStep, ...]]:
+    """The steps as changes: each is an alternative of its own, with the steps that help only together with it."""
+    groups: list[list[FixStep]] = []
+    for step in steps:
+        if step.with_above and groups:
+            groups[-1].append(step)
+        else:
+            groups.append([step])
+    return [tuple(group) for group in groups]
+
+
+def check_changes(steps: Sequence[FixStep], interval: VersionInterval) -> list[tuple[FixStep, ...]]:
+    """The changes of a fix as the releases of the interval understand them: one for each spelling of the leading step,
+    with the forms of its companions that belong to the same releases."""
+    changes: list[tuple[FixStep, ...]] = []
+    for leader, *others in grouped(steps):
+        forms = [check_fix(step, interval) for step in others]
+        for found in grouped(check_fix(leader, interval)):
+            joined = [_fitting(form, found[0]) for form in forms]
+            changes.append((*found, *(replace(s, with_above=True) for s in joined)))
+    return changes
+
+
+def _fitting(forms: tuple[FixStep, ...], leader: FixStep) -> FixStep:
+    """The form of a companion for the releases of its leader; the latest one where the ranges differ."""
+    return next((f for f in forms if f.versions == leader.versions), forms[-1])
 
 
 def releases_of(interval: VersionInterval, known: Catalog) -> list[str]:
@@ -75,7 +105,8 @@ def _joined(own: str, found: str) -> str:
 
 
 def _dropped(step: FixStep, reason: str) -> FixStep:
-    what = f"{step.op} {step.name}" + (f"={step.value}" if step.value is not None else "")
+    value = step.version if step.kind == "package" else step.value
+    what = f"{step.op} {step.name}" + (f"={value}" if value is not None else "")
     return FixStep("other", do=f"not applicable here: {what} ({reason})", note=reason, versions=step.versions)
 
 
@@ -85,6 +116,8 @@ def _dropped(step: FixStep, reason: str) -> FixStep:
 def _form(step: FixStep, release: str, known: Catalog) -> Form:
     if step.versions and not in_range(release, step.versions):
         return Form(reason=f"it is meant for sglang {step.versions}")
+    if step.kind == "package" and step.name == "sglang" and step.op == "at-least" and not older(release, step.version):
+        return Form(reason=f"sglang here is {release}, which has it already")
     if step.kind not in ("flag", "env"):
         return Form((step,))
     if step.kind == "flag" and known.flag(step.name) is None:
@@ -138,7 +171,7 @@ def _newer(step: FixStep, known: Catalog) -> tuple[FixStep, ...] | None:
             steps.append(_renamed(step, name, None, step.name))
         else:
             steps.append(_renamed(step, name, value if equals else step.value, step.name))
-    return tuple(steps)
+    return (*steps[:1], *(replace(s, with_above=True) for s in steps[1:]))
 
 
 def _renamed(step: FixStep, name: str, value: str | None, other: str) -> FixStep:

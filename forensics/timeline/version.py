@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from forensics.engine.table import EventTable
 from forensics.grammar.command import read_command
+from forensics.rulebook.versions import Key, is_dev, older, version_key
 from forensics.schema.facts import Fact, VersionInterval
 from forensics.schema.span import Span
 from forensics.timeline.catalog import Lifetime, catalog, first_build_after
@@ -19,7 +20,6 @@ from forensics.timeline.facts_sheet import Sheet
 from forensics.timeline.version_argparse import Evidence, usage_evidence
 from forensics.timeline.version_batches import batch_evidence
 from forensics.timeline.version_fields import MIN_FIELDS, field_bounds
-from forensics.timeline.version_order import Key, is_dev, older, version_key
 
 MIN_MESSAGE = 10
 LAST_CALL_FORM, FIRST_DICT_FORM = "0.5.18", "0.5.19"

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
+from forensics.rulebook.versions import older
 from forensics.timeline.catalog import catalog, first_build_after
-from forensics.timeline.version_order import older
 
 NOT_PRINTED = frozenset({"config", "help"})
 """Flags that are no field of the dump."""
