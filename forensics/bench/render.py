@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 
+from forensics.bench.left_out import HeldOut
 from forensics.bench.run import STRONG, Answer
-from forensics.bench.score import Scores, Share, confusions, misses, score
+from forensics.bench.score import Scores, Share, confusions, misses, place, score
 
 ROWS = (
     ("top-1", "top1"),
@@ -24,15 +25,23 @@ ROWS = (
 
 @dataclass(frozen=True, slots=True)
 class Results:
-    """All answers, and those with the case's own cause left out (empty if not asked for)."""
+    """All answers, those with the case's own cause left out, and those of held-out cases (empty if not asked for)."""
 
     answers: tuple[Answer, ...]
     left_out: tuple[Answer, ...] = ()
+    held_out: tuple[HeldOut, ...] = ()
 
     def groups(self) -> list[tuple[str, list[Answer]]]:
         """Real logs and rendered ones apart, then both."""
         groups = [(o, [a for a in self.answers if a.case.origin == o]) for o in ("real", "rendered")]
         return [*[g for g in groups if g[1]], ("all", list(self.answers))]
+
+    def caught(self) -> tuple[Share, Share, Share]:
+        """Held-out cases whose cause is still first; the same of those that lost no wording, and of those that did."""
+        first = [(place(h.answer) == 1, h.wordings) for h in self.held_out]
+        groups = ([ok for ok, _ in first], [ok for ok, n in first if not n], [ok for ok, n in first if n])
+        whole, unchanged, poorer = (Share(sum(g), len(g)) for g in groups)
+        return whole, unchanged, poorer
 
     def unknown(self) -> Share:
         """Cases whose cause was left out and that got `likely` or better all the same: each is a fault."""
@@ -51,6 +60,12 @@ def text(results: Results) -> str:
     if results.left_out:
         lines.append(f"{'unknown cause called likely or better':42}{_cell(results.unknown()):>18}")
         lines += [f"  {a.case.id}: {a.top} ({a.verdict})" for a in results.left_out if a.verdict in STRONG]
+    if results.held_out:
+        whole, unchanged, poorer = results.caught()
+        lines.append(f"{'cause first without its own log':42}{_cell(whole):>18}")
+        lines.append(f"{'  no wording is this log alone':42}{_cell(unchanged):>18}")
+        lines.append(f"{'  lost the wordings of this log alone':42}{_cell(poorer):>18}")
+        lines += [f"  {h}" for h in _uncaught(results)]
     confused = confusions(results.answers)
     if confused:
         lines += ["", "Confusions (truth, said, times):"]
@@ -81,6 +96,8 @@ def markdown(results: Results, title: str = "Accuracy") -> str:
     if results.left_out:
         lines += ["", "## Unknown causes", "", _unknown_sentence(results.unknown())]
         lines += [f"- {a.case.id}: {a.top} ({a.verdict})" for a in results.left_out if a.verdict in STRONG]
+    if results.held_out:
+        lines += ["", "## Held-out logs", "", _held_sentence(results), "", *(f"- {h}" for h in _uncaught(results))]
     confused = confusions(results.answers)
     lines += ["", "## Confusions", ""]
     lines += [f"- {true}: {said} was put first ({n})" for true, said, n in confused] or ["None."]
@@ -94,6 +111,7 @@ def as_json(results: Results) -> str:
     body = {
         "groups": {name: _scores(score(answers)) for name, answers in results.groups()},
         "leave_one_cause_out": _share(results.unknown()) if results.left_out else None,
+        "leave_one_case_out": [_share(s) for s in results.caught()] if results.held_out else None,
         "confusions": [{"truth": t, "said": s, "n": n} for t, s, n in confusions(results.answers)],
         "misses": misses(results.answers),
         "cases": [_answer(a) for a in results.answers],
@@ -106,6 +124,21 @@ def _rules() -> list[str]:
 
     text = (scoring.__doc__ or "").strip().split("\n\n", 1)[1]
     return text.splitlines()
+
+
+def _held_sentence(results: Results) -> str:
+    whole, unchanged, poorer = results.caught()
+    return (
+        "Each log of a cause with two or more, diagnosed without its finding's log blocks and without every wording "
+        f"that no other log of the cause shows: the cause is still first in {_cell(whole)}. Logs that lost no wording "
+        f"so: {_cell(unchanged)}; logs that did: {_cell(poorer)}. A wording known from elsewhere goes too, so this is "
+        "a lower bound."
+    )
+
+
+def _uncaught(results: Results) -> list[str]:
+    missed = [h for h in results.held_out if place(h.answer) != 1]
+    return [f"{h.answer.case.id}: {h.answer.case.cause}; {h.answer.top or 'nothing'} is first" for h in missed]
 
 
 def _unknown_sentence(share: Share) -> str:

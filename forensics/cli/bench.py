@@ -26,6 +26,9 @@ def bench(
     leave_one_cause_out: Annotated[
         bool, typer.Option("--leave-one-cause-out", help="Also run each case without its own cause.")
     ] = False,
+    leave_one_case_out: Annotated[
+        bool, typer.Option("--leave-one-case-out", help="Also run each log of a repeated cause without its wordings.")
+    ] = False,
     only: Annotated[str | None, typer.Option(help="Only cases whose id contains this.")] = None,
     kb: Annotated[list[Path] | None, typer.Option(help="Further knowledge base folder.")] = None,
     rules: Annotated[list[Path] | None, typer.Option(help="Further rules folder.")] = None,
@@ -35,6 +38,7 @@ def bench(
     Exit code: 0, also with misses; 2 where no case can be read.
     """
     from forensics.bench.cases import load_cases
+    from forensics.bench.left_out import hold_out
     from forensics.bench.render import Results, as_json, markdown, text
     from forensics.bench.run import run_case, run_without
     from forensics.errors import UsageError
@@ -52,7 +56,8 @@ def bench(
     answers = tuple(run_case(c, knowledge, options) for c in cases)
     known = {f.id for f in knowledge.findings}
     left_out = tuple(run_without(c, knowledge, options) for c in cases if leave_one_cause_out and c.cause in known)
-    page = render(Results(answers, left_out))
+    held_out = hold_out(cases, knowledge, options) if leave_one_case_out else ()
+    page = render(Results(answers, left_out, held_out))
     if output is None:
         sys.stdout.write(page)
     else:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from forensics.diagnose.controls import Comparison
 from forensics.diagnose.convert import fix_info, plain
@@ -11,7 +12,7 @@ from forensics.diagnose.grounds import UNKNOWN, Ground
 from forensics.diagnose.hypotheses import Diagnosis
 from forensics.diagnose.places import Places
 from forensics.diagnose.tried import Pair, first_failure
-from forensics.diagnose.verdict import ESTABLISHED, POSSIBLE, RULED_OUT, Judged
+from forensics.diagnose.verdict import ESTABLISHED, LIKELY, POSSIBLE, RULED_OUT, Judged
 from forensics.diagnose.wording import readable
 from forensics.rulebook.case import Case
 from forensics.schema.finding import FixStep
@@ -146,7 +147,11 @@ def _engine(reading: General, case: Case, places: Places) -> HypothesisInfo:
 
 
 def _shown_by(pair: Pair, case: Case, places: Places) -> HypothesisInfo:
-    """A single-variable comparison that no finding claims still shows the variable."""
+    """A single-variable comparison that no finding claims still shows the variable. Where the good launch came first,
+    other things than the setting may have changed with time: then it is no more than likely."""
+    earlier = any(c is pair.good for c in pair.bad.earlier)
+    tested = pair.variable
+    change = replace(tested, before=tested.after, after=tested.before) if earlier else tested
     first = first_failure(case)
     rows = [pair.bad.table.span(f.row) for f in (first_failure(pair.bad),) if f]
     where = (*([pair.variable.where] if pair.variable.where else []), *rows)
@@ -155,8 +160,8 @@ def _shown_by(pair: Pair, case: Case, places: Places) -> HypothesisInfo:
     return HypothesisInfo(
         id="",
         kind="difference",
-        title=places.safe(f"Changing {pair.variable.text()} made it work"),
-        verdict=ESTABLISHED,
+        title=places.safe(f"Changing {change.text()} made it {'fail' if earlier else 'work'}"),
+        verdict=LIKELY if earlier else ESTABLISHED,
         explains=[first.id] if first else [],
         grounds=[ground_info(ground, places)],
         why=places.safe(why),
