@@ -149,7 +149,8 @@ def _engine(reading: General, case: Case, places: Places) -> HypothesisInfo:
 def _shown_by(pair: Pair, case: Case, places: Places) -> HypothesisInfo:
     """A single-variable comparison that no finding claims still shows the variable. Where the good launch came first,
     other things than the setting may have changed with time: then it is no more than likely."""
-    earlier = any(c is pair.good for c in pair.bad.earlier)
+    together = set(pair.good.launch.sources) & set(pair.bad.launch.sources)  # separate files state no order
+    earlier = bool(together) and any(c is pair.good for c in pair.bad.earlier)
     tested = pair.variable
     change = replace(tested, before=tested.after, after=tested.before) if earlier else tested
     first = first_failure(case)
