@@ -6,8 +6,6 @@ import re
 from collections.abc import Iterable
 from functools import lru_cache
 
-from rapidfuzz import fuzz
-
 from forensics.schema.finding import Finding
 
 _DIGITS = re.compile(r"0x[0-9a-fA-F]+|\d+(?:\.\d+)*")
@@ -62,6 +60,8 @@ def _score(wanted: str, finding: Finding) -> float:
 
 
 def _likeness(wanted: str, finding: Finding, expect: str) -> float:
+    from rapidfuzz import fuzz
+
     best = 0.0
     for block in finding.logs:
         if block.expect != expect:
@@ -82,4 +82,6 @@ def _shortened(wanted: str, known: str, best: float) -> float:
     """Likeness to the beginning of a longer line (tails differ between releases), at a discount."""
     if len(known) <= len(wanted):
         return 0.0
+    from rapidfuzz import fuzz
+
     return 0.95 * fuzz.ratio(wanted, known[: len(wanted)], score_cutoff=best)

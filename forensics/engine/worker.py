@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from itertools import pairwise
-from multiprocessing import get_context
 
 import numpy as np
 
@@ -66,6 +64,9 @@ def scan_source(
     ranges = list(pairwise(cuts))
     if len(ranges) == 1:
         return [scan_range(source, probe, forced, chunk_bytes, *ranges[0], engine, progress)]
+    from concurrent.futures import ProcessPoolExecutor
+    from multiprocessing import get_context
+
     with ProcessPoolExecutor(
         len(ranges) - 1, mp_context=get_context("fork"), initializer=_inherit, initargs=(source,)
     ) as pool:

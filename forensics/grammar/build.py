@@ -10,6 +10,9 @@ from typing import Any
 import lark.lexer
 from lark import Lark
 
+from forensics.grammar.tables import PREFIX, dump, restore, table_key
+from forensics.knowledge.cache import read_cache, write_cache
+
 _LOCK = threading.RLock()
 
 
@@ -18,10 +21,17 @@ def make_parser(source: str, **options: Any) -> Lark:
 
     Where the package interegular is installed (every sglang environment has it), Lark compares all terminals pairwise
     as automata, which takes hours for the line grammar. Which terminal wins is settled by priorities and held by tests,
-    so that check is left out.
+    so that check is left out. Tables of earlier runs come from the cache, except where the lexer is our own class.
     """
+    key = "" if isinstance(options.get("lexer"), type) else table_key(source, options)
+    known = restore(read_cache(key, PREFIX)) if key else None
+    if known is not None:
+        return known
     with _without_collision_check():
-        return Lark(source, **options)
+        parser = Lark(source, **options)
+    if key:
+        write_cache(key, dump(parser), PREFIX)
+    return parser
 
 
 @contextmanager

@@ -1,4 +1,5 @@
-"""The cache of parsed knowledge: one JSON file per content, in the user's cache folder; never a reason to fail."""
+"""The cache of parsed knowledge and parser tables: one JSON file per content, in the user's cache folder; never a
+reason to fail."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 KEEP = 16
-"""Cache files kept; the oldest go first."""
+"""Cache files of one sort kept; the oldest go first."""
 _PREFIX = "knowledge-"
 
 
@@ -59,18 +60,18 @@ _READERS = {
 }
 
 
-def read_cache(key: str) -> Any:
+def read_cache(key: str, prefix: str = _PREFIX) -> Any:
     """The stored value, None where there is none or it cannot be read."""
     folder = cache_folder()
     if folder is None:
         return None
     try:
-        return json.loads((folder / f"{_PREFIX}{key}.json").read_bytes())
+        return json.loads((folder / f"{prefix}{key}.json").read_bytes())
     except (OSError, ValueError, RecursionError):
         return None
 
 
-def write_cache(key: str, value: Any) -> None:
+def write_cache(key: str, value: Any, prefix: str = _PREFIX) -> None:
     """Store a value atomically; an unwritable folder is fine."""
     folder = cache_folder()
     if folder is None:
@@ -81,14 +82,14 @@ def write_cache(key: str, value: Any) -> None:
         try:
             with os.fdopen(handle, "w", encoding="utf-8") as file:
                 json.dump(value, file, separators=(",", ":"), ensure_ascii=False)
-            Path(name).replace(folder / f"{_PREFIX}{key}.json")
+            Path(name).replace(folder / f"{prefix}{key}.json")
         except BaseException:
             Path(name).unlink(missing_ok=True)
             raise
-        _prune(folder)
+        _prune(folder, prefix)
 
 
-def _prune(folder: Path) -> None:
-    files = sorted(folder.glob(f"{_PREFIX}*.json"), key=lambda p: p.stat().st_mtime, reverse=True)
+def _prune(folder: Path, prefix: str) -> None:
+    files = sorted(folder.glob(f"{prefix}*.json"), key=lambda p: p.stat().st_mtime, reverse=True)
     for old in files[KEEP:]:
         old.unlink(missing_ok=True)

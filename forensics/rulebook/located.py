@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import TypeAlias
-
-import yaml
-from rapidfuzz import process
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from forensics.rulebook.problem import Edit, Problem
 from forensics.schema.facts import Value
 from forensics.schema.span import Span
 
+if TYPE_CHECKING:
+    import yaml
+
 Plain: TypeAlias = "bool | int | float | str | None"
 MAX_BYTES = 1 << 20
-_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +62,11 @@ class Reader:
         if len(text) > MAX_BYTES:
             self.add("K001", "the file is larger than 1 MiB", first_line, 1, "split it: one rule or finding per file")
             return None
+        # An unchanged knowledge base comes from the cache: then nothing needs this library.
+        import yaml
+
         try:
-            node = yaml.compose(text, Loader=_LOADER)
+            node = yaml.compose(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
             return None if node is None else _locate(node, first_line - 1, self, set())
         except yaml.MarkedYAMLError as error:
             mark = error.problem_mark or error.context_mark
@@ -173,6 +175,8 @@ class Reader:
 
 def nearest(word: str, words: Iterable[str], least: float = 75.0) -> str:
     """The most similar word, or nothing."""
+    from rapidfuzz import process
+
     found = process.extractOne(word, list(words), score_cutoff=least)
     return str(found[0]) if found else ""
 
@@ -186,19 +190,19 @@ def _spelled(lines: list[str], at: Located) -> str:
     return word or str(at.value)
 
 
-def _locate(node: yaml.Node, shift: int, reader: Reader, open_nodes: set[int]) -> Located:
+def _locate(node: Any, shift: int, reader: Reader, open_nodes: set[int]) -> Located:
     line, column = node.start_mark.line + 1 + shift, node.start_mark.column + 1
     if id(node) in open_nodes or len(open_nodes) > 40:
         raise ValueError("anchors that contain themselves, or nesting deeper than 40")
-    if isinstance(node, yaml.ScalarNode):
+    if node.id == "scalar":
         return Located(_scalar(node), line, column, node.style or "")
     inside = open_nodes | {id(node)}
-    if isinstance(node, yaml.SequenceNode):
+    if node.id == "sequence":
         return Located(tuple(_locate(x, shift, reader, inside) for x in node.value), line, column)
     fields: dict[str, Located] = {}
     key_at: dict[str, tuple[int, int]] = {}
     for key, value in node.value:
-        name = str(key.value) if isinstance(key, yaml.ScalarNode) else "?"
+        name = str(key.value) if key.id == "scalar" else "?"
         place = (key.start_mark.line + 1 + shift, key.start_mark.column + 1)
         if name in fields:
             reader.add("K006", f"the key `{name}` stands twice", *place, "keep one of them")

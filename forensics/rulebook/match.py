@@ -94,7 +94,8 @@ class _Matcher:
                 self._add(ready, run, (), found)
             return
         if ready.rule.captures:
-            self._read(ready, self._runs(self._chosen(rows, found, MAX_MATCHES)), found)
+            bound = MAX_ROWS if ready.rule.where else MAX_MATCHES
+            self._read(ready, self._runs(self._chosen(rows, found, bound)), found)
             return
         for run in self._runs(rows):
             if self._all_alike(ready, run):

@@ -72,10 +72,11 @@ def gaps(times: np.ndarray, limit: float | None = None) -> list[tuple[float, flo
 
 def threshold(steps: np.ndarray) -> float:
     """The shortest gap (seconds) that counts as silence for this rhythm."""
-    moving = steps[steps > 0]
+    moving = np.sort(steps[steps > 0])
     if len(moving) < FEW:
         return FLOOR_S
-    return max(FLOOR_S, RHYTHM * float(np.median(moving)))
+    middle = (moving[(len(moving) - 1) // 2] + moving[len(moving) // 2]) / 2
+    return max(FLOOR_S, RHYTHM * float(middle))
 
 
 def _stamped(table: EventTable, inside: Rows) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
