@@ -7,6 +7,7 @@ tasks in flight. Part of the extra `fleet`; nothing is imported before this engi
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -18,6 +19,8 @@ from forensics.version import VERSION
 
 _LONGEST_WAIT = 5.0
 """Seconds after which the cluster's size is looked at again: it may grow and shrink."""
+_NO_CORES = 120.0
+"""Seconds for which a cluster may have no core at all: an autoscaler needs some time."""
 
 
 def _checked(version: str, work: Work, job: Job) -> Outcome:
@@ -35,6 +38,7 @@ class RayEngine:
     def __init__(self, workers: int, address: str = "") -> None:
         self.workers = workers
         self.ray = _connect(address)
+        self.seen = time.monotonic()
         self.task = self.ray.remote(_checked)
 
     def run(self, jobs: Sequence[Job], work: Work = run_job) -> Iterator[Outcome]:
@@ -50,6 +54,7 @@ class RayEngine:
                     break
                 flying[self._task(job).remote(VERSION, work, job)] = job
             if flying:
+                self._check_cores()
                 ready, _ = self.ray.wait(list(flying), num_returns=1, timeout=_LONGEST_WAIT)
                 for reference in ready:
                     yield self._result(reference, flying.pop(reference))
@@ -64,6 +69,14 @@ class RayEngine:
         """Cores of the largest node."""
         sizes = [int(n["Resources"].get("CPU", 0)) for n in self.ray.nodes() if n.get("Alive")]
         return max([1, *sizes])
+
+    def _check_cores(self) -> None:
+        """UsageError where the cluster has nothing to run on for too long: its tasks would wait for ever."""
+        if self.ray.cluster_resources().get("CPU", 0) > 0:
+            self.seen = time.monotonic()
+        elif time.monotonic() - self.seen > _NO_CORES:
+            hint = "start workers (ray start --address=…), then run the same command again: it goes on where it was"
+            raise UsageError(f"the Ray cluster has had no cores for {_NO_CORES:g} s", hint=hint)
 
     def _bound(self) -> int:
         cluster = int(self.ray.cluster_resources().get("CPU", 1))
@@ -100,7 +113,10 @@ def _connect(address: str) -> Any:
         ray.init(
             address=wanted, log_to_driver=False, logging_level="ERROR", include_dashboard=None if wanted else False
         )
-    except (ConnectionError, RuntimeError, ValueError) as error:
+    except (ConnectionError, RuntimeError, ValueError, ray.exceptions.RayError) as error:
+        if "Authentication" in type(error).__name__ or "AuthToken" in str(error):
+            hint = "give this process the cluster's token (RAY_AUTH_TOKEN or RAY_AUTH_TOKEN_PATH)"
+            raise UsageError(f"the Ray cluster at {wanted or 'this machine'} refuses the token", hint=hint) from None
         first = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
         raise UsageError(f"no Ray cluster at {wanted or 'this machine'}: {first}", hint="ray start --head") from None
     return ray

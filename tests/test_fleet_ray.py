@@ -1,0 +1,60 @@
+"""Fleets on a real Ray cluster of several processes: nothing lost, nothing doubled, the local engine's bytes."""
+
+from __future__ import annotations
+
+import sqlite3
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from fleet_logs import same_bytes, write_fleet
+from ray_cluster import cluster
+
+pytest.importorskip("ray")
+pytest.importorskip("pyarrow")
+
+COUNT = 240
+
+
+def fleet(*arguments: str, cwd: Path, env: dict[str, str] | None = None) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "forensics", "fleet", *arguments]
+    return subprocess.Popen(command, cwd=cwd, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env)
+
+
+def parts(dataset: Path) -> int:
+    return len(list(dataset.glob("parts/*/*.zst")))
+
+
+@pytest.mark.slow
+def test_a_cluster_that_loses_a_worker_in_the_middle_gives_the_local_engines_bytes(tmp_path):
+    write_fleet(tmp_path / "logs", COUNT)
+    with cluster(workers=2) as nodes:
+        running = fleet("logs", "-o", "ray", "--engine", "ray", "--ray-address", nodes.address, cwd=tmp_path, env=nodes.environment)
+        end = time.monotonic() + 60
+        while parts(tmp_path / "ray") < COUNT // 4 and running.poll() is None and time.monotonic() < end:
+            time.sleep(0.02)
+        reached = parts(tmp_path / "ray")
+        if running.poll() is not None or reached < COUNT // 4:
+            running.kill()
+            pytest.fail(f"{reached} parts; {running.communicate()}; {nodes.told()}")
+        nodes.kill(1)
+        out, err = running.communicate(timeout=80)
+    assert running.returncode == 0, err
+    assert reached < COUNT
+    assert f"{COUNT} incidents: {COUNT // 3} show a failure, 0 could not be analyzed" in out
+    local = fleet("logs", "-o", "local", cwd=tmp_path)
+    out, err = local.communicate(timeout=80)
+    assert local.returncode == 0, err
+    assert same_bytes(tmp_path / "ray", tmp_path / "local")
+    rows = sqlite3.connect(tmp_path / "ray" / "summary.sqlite").execute("select name from incidents").fetchall()
+    assert len(rows) == len({r[0] for r in rows}) == COUNT
+
+
+def test_no_cluster_is_a_clear_error(tmp_path):
+    write_fleet(tmp_path / "logs", 1)
+    running = fleet("logs", "--engine", "ray", "--ray-address", "127.0.0.1:1", cwd=tmp_path)
+    _, err = running.communicate(timeout=90)
+    assert running.returncode == 2
+    assert "no Ray cluster at 127.0.0.1:1" in err
