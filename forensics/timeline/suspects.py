@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 
-from forensics.engine.table import EventTable
+from forensics.engine.table import HEADED, EventTable
 from forensics.schema.launch import Launch
 from forensics.schema.rank import Rank
 from forensics.timeline import roles
 from forensics.timeline.episodes import Episode
+from forensics.timeline.lookup import rows_of_shapes, shapes_where, within
 
 MAX_SHOWN = 64
 _CHILD = re.compile(r"scheduler_(?:[A-Z_]*?)(\d+)\b")
 _UNBALANCED = re.compile(r"memory capacity is unbalanced")
 _JOINED = re.compile(r"(\d+)/(\d+) clients joined")
+_BATCH = re.compile(r"scheduler\.cur_batch\w*\.batch_size\(\)=(\d+)")
 _ONLY_SOME = 0.5
 """Silent ranks are suspects only where they are at most this share of all."""
 
@@ -48,6 +51,9 @@ def suspects(table: EventTable, launch: Launch, episode: Episode, others: list[E
         return _unfinished(launch, every)
     if fault.key == "child-died":
         return _dead_child(fault.text, every)
+    odd = _odd_batch(table, launch) if fault.key == "watchdog" else NOBODY
+    if odd[0]:
+        return odd
     spoke = reporters(episode, [episode] if fault.key == "collective-timeout" else others, launch)
     if episode.nature == roles.VICTIM:
         return _silent(every, spoke, fault.key, launch)
@@ -56,6 +62,22 @@ def suspects(table: EventTable, launch: Launch, episode: Episode, others: list[E
     if len(episode.ranks) == 1 and len(every) > 1:
         return episode.ranks, "only this rank states the failure"
     return NOBODY
+
+
+def _odd_batch(table: EventTable, launch: Launch) -> Suspects:
+    """The ranks whose watchdog dump holds a batch of another size than most others'."""
+    dumped = rows_of_shapes(table, shapes_where(table, lambda _, text: _BATCH.match(text) is not None))
+    sizes: dict[Rank, int] = {}
+    for row in within(dumped, launch.rows).tolist():
+        found = _BATCH.match(table.text(row))
+        rank = table.rank_of(row) or (table.rank_of(row - 1) if row and table.flags[row - 1] & HEADED else None)
+        if found and rank is not None:
+            sizes[rank] = int(found.group(1))
+    usual = Counter(sizes.values()).most_common(2)
+    if len(usual) < 2 or usual[0][1] <= len(sizes) / 2:
+        return NOBODY
+    odd = tuple(r for r, size in sizes.items() if size != usual[0][0])
+    return odd[:MAX_SHOWN], f"a batch of {sizes[odd[0]]} where most ranks hold {usual[0][0]}"
 
 
 ELSEWHERE = "the input holds no line of these (other nodes?)"
