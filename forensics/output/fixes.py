@@ -10,10 +10,19 @@ from forensics.schema.report import FixInfo
 
 
 def fix_lines(steps: Iterable[FixInfo]) -> Iterator[tuple[str, str]]:
-    """(line, note) per step: `+`/`-` lines change the command or its environment, others are for people."""
+    """(line, note) per step: `+`/`-` lines change the command or its environment, others are for people.
+
+    Steps that replay could apply are alternatives, best first, unless a step says that it goes `with` the one before:
+    the notes of the later ones begin with `or`.
+    """
+    seen = False
     for step in steps:
-        together = "together with the step above" if step.with_above else ""
-        yield fix_line(step), "; ".join(filter(None, (together, _range(step), step.note)))
+        changes = step.kind in ("flag", "env")
+        note = "; ".join(filter(None, (_range(step), step.note)))
+        if changes and seen and not step.note.lower().startswith("with"):
+            note = f"or this; {note}" if note else "or this"
+        seen = seen or changes
+        yield fix_line(step), note
 
 
 def fix_line(step: FixInfo) -> str:

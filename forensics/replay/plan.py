@@ -9,7 +9,7 @@ from itertools import pairwise
 
 from forensics.errors import ReplayError
 from forensics.replay.base import Base
-from forensics.replay.edits import Change, change_command, read_server
+from forensics.replay.edits import Change, change_command, main_spelling, read_server
 from forensics.schema.report import FixInfo, HypothesisInfo, LaunchInfo
 from forensics.timeline.catalog import catalog
 
@@ -65,6 +65,7 @@ def make_plan(
     """The plan for these changes. Raises ReplayError where a change is refused or nothing would change."""
     for change in changes:
         check_allowed(change, allowed_env)
+        check_config_file(base, change)
     after = change_command(base.text, changes)
     if after == base.text:
         raise ReplayError(
@@ -87,6 +88,23 @@ def check_allowed(change: Change, allowed_env: Iterable[str] = ()) -> None:
             f"{change.name} is not on the list of variables that a fix may set",
             hint=f"if you trust it, allow it with --allow-env {change.name}",
         )
+
+
+def check_config_file(base: Base, change: Change) -> None:
+    """Raise ReplayError where a flag to be removed may stand in the server's `--config` file, which is not edited.
+
+    Setting is safe: sglang reads the file first, and the command line wins (server_args.py, `--config`, 0.5.x).
+    """
+    command = base.command()
+    config = command.flag("--config")
+    if change.kind != "flag" or change.op != "remove" or config is None:
+        return
+    if any(main_spelling(flag.name) == main_spelling(change.name) for flag in command.flags):
+        return
+    raise ReplayError(
+        f"{change.name} is not on the command line; it may stand in {config.value}",
+        hint="take it out of that file by hand, or set it to another value with --fix 'set …'",
+    )
 
 
 def changes_of(hypothesis: HypothesisInfo, launch: LaunchInfo) -> tuple[list[Change], list[str]]:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
+import time
 from typing import TextIO
 
 from rich.console import Console
@@ -34,6 +36,7 @@ class Screen:
             no_color=not color,
         )  # fmt: skip
         self._last = ""
+        self._pace: dict[tuple[str, str], tuple[float, int]] = {}
 
     def say(self, text: str, style: str = "") -> None:
         self.console.print(Text(text, style=style))
@@ -106,15 +109,27 @@ class Screen:
 
     def progress(self, step: str, state: State) -> None:
         """One line for each change of state; on a terminal it overwrites itself."""
-        line = f"{step}: {state.line()}"
-        if line == self._last:
+        line = f"{step}: {state.line()}{self._left(step, state)}"
+        if line.split(", about")[0] == self._last:
             return
-        self._last = line
+        self._last = line.split(", about")[0]
         if self.out.isatty():
             self.out.write(f"\r\x1b[K{line}" + ("\n" if state.failed else ""))
             self.out.flush()
         else:
             self.say(line)
+
+    def _left(self, step: str, state: State) -> str:
+        """Time left in a stage that counts (shards, graphs), from the pace since it began."""
+        percent = re.search(r"(\d+) %", state.progress)
+        if percent is None or state.stage not in ("load", "graph-capture"):
+            return ""
+        began, first = self._pace.setdefault((step, state.stage), (time.monotonic(), int(percent.group(1))))
+        done = int(percent.group(1)) - first
+        if done <= 0 or first + done >= 100:
+            return ""
+        left = (time.monotonic() - began) / done * (100 - first - done)
+        return f", about {left:.0f} s left"
 
     def outcomes(self, outcome: Outcome, before: Outcome | None) -> None:
         if self.out.isatty():

@@ -66,6 +66,20 @@ def test_a_real_nan_crash_is_diagnosed_and_its_fix_is_proved(tmp_path, launch, c
         [*FORENSICS, "history", "--db", "history.db"], cwd=tmp_path, capture_output=True, text=True
     )
     assert "fixed" in history.stdout and "--dtype=bfloat16" in history.stdout
+    again = replay(
+        tmp_path,
+        "--launch",
+        command,
+        "--fix",
+        "set --dtype=bfloat16",
+        "--control",
+        "--yes",
+        "--resume",
+        str(run),
+        timeout=60,
+    )
+    assert verdict(again) == "fixed"
+    assert (run / "control.log").read_text() == crashed["log"], "a finished step was repeated"
 
 
 def test_the_diagnosis_alone_leads_to_the_fix_and_a_wrong_one_comes_first_on_the_ladder(tmp_path, launch, crashed):
@@ -159,6 +173,15 @@ def test_nothing_is_left_after_kill_9_of_replay_itself(tmp_path, launch):
     assert servers() == []
 
 
+def test_ctrl_c_ends_the_tree(tmp_path, launch):
+    command = [*FORENSICS, "replay", "--launch", launch(), "--fix", "set --dtype=bfloat16", "--yes", "--runs", "runs"]
+    process = subprocess.Popen([*command, "--db", "history.db"], cwd=tmp_path, stdout=subprocess.DEVNULL)
+    wait_for(lambda: any("server_args" in p.read_text() for p in tmp_path.glob("runs/*/fixed.log")), process)
+    process.send_signal(signal.SIGINT)
+    assert process.wait(60) == 130
+    assert servers() == []
+
+
 def wait_for(condition, process: subprocess.Popen, seconds: float = 240) -> None:
     until = time.monotonic() + seconds
     while not condition():
@@ -176,6 +199,8 @@ def test_a_remote_host_over_ssh_is_the_same_replay(tmp_path, launch, crashed):
     keys.mkdir()
     with Sshd(keys) as sshd:
         where = ("--host", sshd.address, "--ssh-config", str(sshd.config))
-        done = replay(tmp_path, str(log), "--launch", launch("--dtype float16"), "--fix", "set --dtype=bfloat16", "--yes", *where)
+        done = replay(
+            tmp_path, str(log), "--launch", launch("--dtype float16"), "--fix", "set --dtype=bfloat16", "--yes", *where
+        )
     assert verdict(done) == "passes", done.stdout + done.stderr
     assert servers() == []
