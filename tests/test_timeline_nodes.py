@@ -14,10 +14,10 @@ RANKS = ("TP0", "TP1"), ("TP2", "TP3")
 LOST = "RuntimeError: [pair.cc:534] Connection closed by peer [10.0.0.2]:40122"
 
 
-def node(number: int, second: int, failing: str, message: str) -> list[str]:
-    """One node of two: it starts, and `failing` raises at `second`."""
-    lines = [args(0, tp_size=4, nnodes=2, node_rank=number), *startup(1, RANKS[number], ready=False)]
-    return [*lines, *trace(second, failing, message), f"{at(second + 1)} {SIGQUIT}"]
+def node(number: int, second: int, failing: str, message: str, fast: int = 0) -> list[str]:
+    """One node of two: it starts, and `failing` raises at `second`; its clock is `fast` seconds ahead."""
+    lines = [args(fast, tp_size=4, nnodes=2, node_rank=number), *startup(fast + 1, RANKS[number], ready=False)]
+    return [*lines, *trace(fast + second, failing, message), f"{at(fast + second + 1)} {SIGQUIT}"]
 
 
 @pytest.mark.parametrize("files", [1, 2])
@@ -89,3 +89,9 @@ def test_verification_of_drafts_is_decode_whatever_its_helpers_are_called(tmp_pa
     frames = ("event_loop_overlap", "run_batch", "verify", "generate_attn_arg_prefill")
     _, found = launches(tmp_path, [args(0), *startup(1, [""]), decode(30), *trace(31, "", "RuntimeError: shape", frames)])
     assert found[0].failure(found[0].first_failure).stage == "decode"  # type: ignore[union-attr]
+
+
+def test_a_node_whose_clock_is_wrong_is_put_right_by_the_rendezvous(tmp_path: Path) -> None:
+    late = node(1, 30, "TP2", "ValueError: really the first", fast=20)
+    _, found = launches(tmp_path, node(0, 40, "TP1", "ValueError: first by its stamp") + late)
+    assert found[0].failure(found[0].first_failure).text == "ValueError: really the first"  # type: ignore[union-attr]

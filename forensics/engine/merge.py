@@ -18,7 +18,7 @@ from forensics.ingest.sources import Source
 
 Array = npt.NDArray[Any]
 _NODE_RANK = re.compile(rb"(?:node_rank['\"]?[=:] ?|--node-rank[= ])(\d+)")
-_SHARED = ("Init torch distributed ends", "Init parallel end", "Init nccl ends")
+SHARED_EVENTS = ("Init torch distributed ends", "Init parallel end", "Init nccl ends")
 """Events that all nodes reach together: the end of the rendezvous is a barrier."""
 SKEW_FLOOR = 2.5
 """Seconds below which clocks count as equal: stamps mostly have whole seconds, and ranks leave a barrier one by one."""
@@ -126,7 +126,9 @@ def _estimate_skews(chains: list[list[Loaded]]) -> None:
 def _shared_event(chain: list[Loaded]) -> float | None:
     for item in chain:
         wanted = [
-            i for i, (kind, text) in enumerate(item.seen.shapes) if kind == "stage-mark" and text.startswith(_SHARED)
+            i
+            for i, (kind, text) in enumerate(item.seen.shapes)
+            if kind == "stage-mark" and text.startswith(SHARED_EVENTS)
         ]
         rows = np.flatnonzero(np.isin(item.seen.rows.shape, wanted))
         times = item.seen.rows.time[rows]

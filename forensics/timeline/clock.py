@@ -1,8 +1,9 @@
-"""One order for the lines of several nodes: by their own clocks where the input holds one node after the other.
+"""One order for the lines of several nodes: by their own clocks where one file holds one node after the other.
 
-Lines of one source stand in the order in which they arrived, which is better than unsynchronised clocks. Sources, and
-stretches of one source that belong to different nodes, stand one behind the other: there only the clocks can tell what
-came first, and position breaks ties.
+Separate files are interleaved before (forensics/engine/merge.py), and lines that a collector mixed stand in the order
+in which they arrived. Stretches of one file that belong to different nodes stand one behind the other: there only the
+clocks can tell what came first, and position breaks ties. As between files, the end of the rendezvous, which all nodes
+reach together, tells how far the clocks are apart.
 """
 
 from __future__ import annotations
@@ -12,10 +13,12 @@ from itertools import pairwise
 
 import numpy as np
 
+from forensics.engine.merge import SHARED_EVENTS, SKEW_FLOOR
 from forensics.engine.table import STAMPED, EventTable
-from forensics.timeline.lookup import Rows
+from forensics.timeline.lookup import Rows, rows_of_shapes, shapes_where
 from forensics.timeline.starts import find_starts
 
+DAY = 86_400.0
 APART_S = 900.0
 """Nodes of one launch whose first lines are further apart than this have clocks that cannot be compared."""
 BACK_S = 1.0
@@ -59,11 +62,14 @@ BY_POSITION = Clock(NONE, NONE)
 
 def clock_of(table: EventTable, inside: Rows) -> Clock:
     """The order of events of one launch."""
+    if not len(inside) or len(np.unique(table.source[inside])) > 1:
+        return BY_POSITION
     edges = _edges(table, inside)
     if len(edges) < 3:
         return BY_POSITION
     native = np.array([s.kind in _NATIVE for s in table.shapes], dtype=bool)[table.shape[inside]]
     clock = np.where((table.flags[inside] & STAMPED > 0) & ~native, table.time[inside], np.nan)
+    clock -= _skews(table, inside, edges, clock)
     times = np.concatenate([_filled(clock[a:b]) for a, b in pairwise(edges)])
     first = [times[a] for a in edges[:-1]]
     if np.isnan(times).any():
@@ -78,14 +84,10 @@ def clock_of(table: EventTable, inside: Rows) -> Clock:
 
 def _edges(table: EventTable, inside: Rows) -> list[int]:
     """Indices in `inside` where the lines of another node begin, with both ends."""
-    if not len(inside):
-        return [0]
-    sources = np.flatnonzero(np.diff(table.source[inside])) + 1
-    found = {0, len(inside), *sources.tolist()}
-    starts = find_starts(table, inside)
-    nodes: set[tuple[int, str]] = set()
-    for start in starts:
-        node = int(table.source[start.row]), start.field("node_rank", "0")
+    found = {0, len(inside)}
+    nodes: set[str] = set()
+    for start in find_starts(table, inside):
+        node = start.field("node_rank", "0")
         if node in nodes or start.time is None:
             continue
         at = int(np.searchsorted(inside, start.row))
@@ -95,6 +97,23 @@ def _edges(table: EventTable, inside: Rows) -> list[int]:
             found.add(at)
         nodes.add(node)
     return sorted(found)
+
+
+def _skews(table: EventTable, inside: Rows, edges: list[int], clock: np.ndarray) -> np.ndarray:
+    """Seconds to take off each line's clock: how much later than the first stretch its own left the rendezvous."""
+    barrier = rows_of_shapes(table, shapes_where(table, lambda _, text: text.startswith(SHARED_EVENTS)))
+    there = np.isin(inside, barrier)
+    skews = np.zeros(len(inside))
+    reference: float | None = None
+    for a, b in pairwise(edges):
+        times = clock[a:b][there[a:b]]
+        when = float(np.nanmin(times)) if len(times) and not np.isnan(times).all() else None
+        if when is None:
+            continue
+        reference = when if reference is None else reference
+        if SKEW_FLOOR <= abs(when - reference) < DAY:
+            skews[a:b] = when - reference
+    return skews
 
 
 def _filled(times: np.ndarray) -> np.ndarray:
