@@ -5,6 +5,8 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+from forensics.fleet.job import run_job
+
 START = datetime(2026, 3, 2, 8, 0, 0, tzinfo=UTC)
 FAILURES = ("none", "oom", "odd", "weights")
 
@@ -83,6 +85,24 @@ def write_fleet(folder: Path, count: int, services: int = 4, machines: int = 10)
         path.write_text(log(number, failure), encoding="utf-8")
         paths.append(path)
     return paths
+
+
+class Here:
+    """An engine that runs every job in this very process, for tests that are not about engines. After `most` jobs it is
+    interrupted as by Ctrl-C."""
+
+    def __init__(self, most: int = 1_000_000) -> None:
+        self.most = most
+        self.seen: list[str] = []
+
+    def run(self, jobs, work=run_job):
+        for job in jobs[: self.most]:
+            self.seen.append(job.incident.id)
+            yield work(job)
+        if self.most < len(jobs):
+            raise KeyboardInterrupt
+
+    def close(self) -> None: ...
 
 
 def same_bytes(one: Path, other: Path) -> bool:

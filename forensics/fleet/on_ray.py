@@ -7,6 +7,7 @@ tasks in flight. Part of the extra `fleet`; nothing is imported before this engi
 from __future__ import annotations
 
 import os
+import socket
 import time
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -108,6 +109,7 @@ def _connect(address: str) -> Any:
     except ImportError:
         raise UsageError("--engine ray needs ray", hint="pip install 'sglang-forensics[fleet]'") from None
     ray: Any = library
+    _reachable(address)
     wanted = address or os.environ.get("RAY_ADDRESS") or None
     try:
         ray.init(
@@ -120,3 +122,15 @@ def _connect(address: str) -> Any:
         first = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
         raise UsageError(f"no Ray cluster at {wanted or 'this machine'}: {first}", hint="ray start --head") from None
     return ray
+
+
+def _reachable(address: str) -> None:
+    """UsageError at once where nobody listens: Ray itself would try for minutes."""
+    host, _, port = address.rpartition(":")
+    if not host or "/" in address or not port.isdigit():
+        return
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), timeout=10).close()
+    except (OSError, OverflowError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise UsageError(f"no Ray cluster at {address}: {reason}", hint="ray start --head") from None

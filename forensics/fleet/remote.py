@@ -73,7 +73,11 @@ def _entries(system: Any, path: str) -> list[dict[str, Any]]:
     if any(c in path for c in "*["):
         matches = system.glob(path, detail=True)
         return [e for e in _values(matches) if e.get("type") != "directory"]
-    entry = system.info(path)
+    try:
+        entry = system.info(path)
+    except PermissionError:
+        # rights on the logs below a prefix are none on an object of the prefix's own name
+        entry = {"type": "directory"}
     if entry.get("type") != "directory":
         return [entry]
     found = system.find(path, detail=True)
