@@ -175,7 +175,13 @@ def test_nothing_is_left_after_kill_9_of_replay_itself(tmp_path, launch):
 
 def test_ctrl_c_ends_the_tree(tmp_path, launch):
     command = [*FORENSICS, "replay", "--launch", launch(), "--fix", "set --dtype=bfloat16", "--yes", "--runs", "runs"]
-    process = subprocess.Popen([*command, "--db", "history.db"], cwd=tmp_path, stdout=subprocess.DEVNULL)
+    process = subprocess.Popen(
+        [*command, "--db", "history.db"],
+        cwd=tmp_path,
+        stdout=subprocess.DEVNULL,
+        # a test run in the background ignores SIGINT, and its children would, too
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
     wait_for(lambda: any("server_args" in p.read_text() for p in tmp_path.glob("runs/*/fixed.log")), process)
     process.send_signal(signal.SIGINT)
     assert process.wait(60) == 130
