@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -41,8 +42,8 @@ SlotTable = tuple[Array, Array]
 _DATE_SHIFT = {FULL: 2}
 MAX_JOINED = 64 << 20
 """Bytes of one message that a wrapper cut into lines; beyond, it is several messages."""
-_AXIS_BASE = (10_000, 1_000)
-"""Numbers per axis that fit side by side in 63 bits: up to four axes, up to six."""
+KEYS_COUNTED = 1 << 16
+"""Combinations of axis numbers that are counted in a table; more are sorted."""
 
 
 @dataclass(slots=True)
@@ -173,26 +174,34 @@ class ChunkScanner:
                 continue
             mine = np.flatnonzero(axes == number - 1)
             chosen, start = records[mine], where.at[pick[mine]]
-            key = np.zeros(len(mine), np.int64)
-            words_of = names[number - 1]
-            base = _AXIS_BASE[len(words_of) > 4]
-            for i in range(len(words_of)):
+            numbers: list[Array] = []
+            for i in range(len(names[number - 1])):
                 width = where.plan[AXIS0 + 2 * i + 1][chosen]
                 end = start + where.plan[AXIS0 + 2 * i][chosen] + width
-                key = key * base + words.digits(end, np.minimum(width, 4)).astype(np.int64) % base
-            rank[mine] = self._rank_numbers(words_of, key, base)
+                numbers.append(words.digits(end, np.minimum(width, 4)).astype(np.int64))
+            rank[mine] = self._rank_numbers(names[number - 1], numbers)
         return rank
 
-    def _rank_numbers(self, names: tuple[str, ...], keys: Array, base: int) -> Array:
-        if bool((keys == keys[0]).all()):
-            found, inverse = keys[:1], np.zeros(len(keys), np.int64)
-        else:
-            found, inverse = np.unique(keys, return_inverse=True)
-        numbers = []
-        for key in found.tolist():
-            values = tuple(key // base ** (len(names) - 1 - i) % base for i in range(len(names)))
-            numbers.append(self.ranks.setdefault((names, values), len(self.ranks)))
-        return np.array(numbers, np.int16)[inverse]
+    def _rank_numbers(self, names: tuple[str, ...], numbers: list[Array]) -> Array:
+        """Rank number of each line, given its number on each axis."""
+        sizes = [int(values.max()) + 1 for values in numbers]
+        key = numbers[0]
+        for values, size in zip(numbers[1:], sizes[1:], strict=True):
+            key = key * size + values
+        if math.prod(sizes) <= KEYS_COUNTED:
+            found = np.flatnonzero(np.bincount(key))
+            known = np.zeros(int(found[-1]) + 1, np.int16)
+            known[found] = [self._rank_number(names, int(k), sizes) for k in found]
+            return known[key]
+        found, inverse = np.unique(key, return_inverse=True)
+        return np.array([self._rank_number(names, int(k), sizes) for k in found], np.int16)[inverse]
+
+    def _rank_number(self, names: tuple[str, ...], key: int, sizes: list[int]) -> int:
+        values: list[int] = []
+        for size in reversed(sizes):
+            key, value = divmod(key, size)
+            values.append(value)
+        return self.ranks.setdefault((names, tuple(reversed(values))), len(self.ranks))
 
     def _rows(self, words: Words8, where: _Units, clock: _Clock) -> Rows:
         kinds = where.plan[CLASS][where.records]

@@ -74,19 +74,27 @@ class NumpyKernel:
         return NumpyLines(self._table, padded)
 
     def column(self, words: Words8, entry: Array, constants: Array, slots: Array, at: Array) -> tuple[Array, Array]:
-        width = np.where(slots >= 0, entry[SLOT_WIDTH][slots], 0)
+        width = entry[SLOT_WIDTH].take(slots, mode="clip")
+        if bool((width > 0).all()) and bool((slots >= 0).all()):
+            return self._numbers(words, entry, slots, at, width), np.zeros(0, np.int64)
+        width = np.where(slots >= 0, width, 0)
         values = np.where(slots >= 0, constants[slots], np.nan)
         fast = np.flatnonzero(width > 0)
         if len(fast):
-            mine = slots[fast]
-            end = at[fast] + entry[SLOT_END][mine]
-            number = words.digits(end, width[fast]).astype(np.float64)
-            fraction = entry[SLOT_FRACTION][mine]
-            if fraction.any():
-                number += words.digits(end + 1 + fraction, fraction).astype(np.float64) / POWERS[fraction]
-            negative = entry[SLOT_NEGATIVE][mine]
-            values[fast] = np.where(negative != 0, -number, number) if negative.any() else number
+            values[fast] = self._numbers(words, entry, slots[fast], at[fast], width[fast])
         return values, np.flatnonzero(width == SLOW)
+
+    @staticmethod
+    def _numbers(words: Words8, entry: Array, slots: Array, at: Array, width: Array) -> Array:
+        """The numbers of lines that all have one."""
+        end = at + entry[SLOT_END].take(slots)
+        number: Array = words.digits(end, width).astype(np.float64)
+        fraction = entry[SLOT_FRACTION].take(slots)
+        if fraction.any():
+            number += words.digits(end + 1 + fraction, fraction).astype(np.float64) / POWERS.take(fraction)
+        if entry[SLOT_NEGATIVE].any():
+            number = np.where(entry[SLOT_NEGATIVE].take(slots) != 0, -number, number)
+        return number
 
 
 POWERS = 10.0 ** np.arange(20)
