@@ -164,7 +164,6 @@ def report(
     import os
     import shutil
 
-    from forensics.fleet.drafts import write_drafts
     from forensics.fleet.show import render
     from forensics.fleet.summary import summarize
     from forensics.output.atomic import write_atomic
@@ -178,6 +177,8 @@ def report(
     else:
         typer.echo(shown, nl=False)
     if drafts is not None:
+        from forensics.fleet.drafts import write_drafts
+
         for path in write_drafts(dataset, found.clusters, drafts):
             typer.echo(str(path), err=True)
     return 0

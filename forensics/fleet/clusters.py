@@ -10,10 +10,6 @@ from typing import Any
 
 from rapidfuzz import fuzz, process
 
-from forensics.knowledge.draft import NewFile, from_report
-from forensics.schema.report import LaunchInfo, Report, Tool
-from forensics.version import VERSION
-
 ALIKE = 82.0
 """From which likeness on (0 to 100, of masked texts) two failures count as one kind."""
 MAX_SHAPES = 5000
@@ -80,15 +76,3 @@ def _cluster(shape: str, rows: list[dict[str, Any]]) -> Cluster:
 def _common(values: Iterable[Any], limit: int = 4) -> tuple[str, ...]:
     counts = Counter(str(v) for v in values if v)
     return tuple(sorted(counts, key=lambda v: (-counts[v], v))[:limit])
-
-
-def draft(launch: dict[str, Any]) -> list[NewFile]:
-    """A finding (and a rule, where none names the failure) drafted from the launch that a part keeps.
-
-    The log itself is not opened: it may be large, far away or gone. What the part holds is enough for a draft."""
-    kept = LaunchInfo.model_validate(launch)
-    if kept.first_failure is not None:
-        where = kept.first_failure.where.model_copy(update={"path": ""})
-        kept = kept.model_copy(update={"first_failure": kept.first_failure.model_copy(update={"where": where})})
-    tool = Tool(version=VERSION, rules=0, findings=0)
-    return from_report(Report(schema="1", tool=tool, launches=[kept], focus=kept.id))

@@ -21,7 +21,7 @@ T = TypeVar("T")
 MISSING, DENIED, SLOW, BROKEN, LARGE = (
     "object-missing", "object-denied", "object-slow", "object-unreadable", "object-large",
 )  # fmt: skip
-BLOCK = 4 << 20
+BLOCK = 16 << 20
 """Bytes asked for at once."""
 ATTEMPTS = 3
 _PACKAGES = {"s3": "s3fs", "s3a": "s3fs", "gs": "gcsfs", "gcs": "gcsfs", "http": "aiohttp", "https": "aiohttp",
