@@ -23,6 +23,8 @@ _FIXED = 70
 """Columns of the table of causes that are not about time."""
 _PAGE_ROWS = 500
 _CELL = 300
+_WORDS = 12
+"""Characters from which on a cell of the page is text that needs some width."""
 
 
 def render(found: Summary, format: str, width: int = 100, color: bool = False, everything: bool = False) -> str:
@@ -93,7 +95,8 @@ def _line(value: str) -> str:
 
 
 _STYLE = """
-.num { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
+.scroll .num { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; min-width: 0; }
+.scroll .words { min-width: 13rem; overflow-wrap: break-word; }
 .h1 { background: color-mix(in srgb, var(--bad) 10%, transparent); }
 .h2 { background: color-mix(in srgb, var(--bad) 22%, transparent); }
 .h3 { background: color-mix(in srgb, var(--bad) 38%, transparent); }
@@ -144,7 +147,9 @@ def _section(section: Section) -> str:
     if not section.rows:
         return f'{head}<p class="dim">{_html(section.empty)}</p></section>'
     note = f'<p class="dim">{_html(section.note)}</p>' if section.note else ""
-    names = "".join(f'<th scope="col">{_html(name)}</th>' for name in section.head)
+    figures = [isinstance(cell, int) for cell in section.rows[0]]
+    kinds = [' class="num"' if figure else "" for figure in figures]
+    names = "".join(f'<th scope="col"{kind}>{_html(name)}</th>' for name, kind in zip(section.head, kinds, strict=True))
     highest = max((c for row in section.rows for c in row[section.heat :] if isinstance(c, int)), default=0)
     rows = "\n".join(_row(row, section.heat, highest) for row in section.rows)
     more = f'<p class="dim">and {section.more} more</p>' if section.more else ""
@@ -158,7 +163,8 @@ def _row(row: tuple[Cell, ...], heat: int, highest: int) -> str:
     for number, cell in enumerate(row):
         warm = heat and number >= heat and isinstance(cell, int)
         level = -(-4 * int(cell) // max(highest, 1)) if warm else 0
-        names = " ".join(filter(None, ("num" if isinstance(cell, int) else "", f"h{level}" if level else "")))
+        kind = "num" if isinstance(cell, int) else "words" if len(cell) > _WORDS else ""
+        names = " ".join(filter(None, (kind, f"h{level}" if level else "")))
         tag, scope = ("th", ' scope="row"') if number == 0 else ("td", "")
         style = f' class="{names}"' if names else ""
         cells.append(f"<{tag}{scope}{style}>{_html(_cell(cell, _CELL, bool(warm)))}</{tag}>")
