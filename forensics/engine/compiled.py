@@ -143,6 +143,11 @@ def _kernels() -> dict[str, Any]:
     return _compiled
 
 
+def prepare() -> None:
+    """Load the compiler, so that processes that are forked later share it."""
+    _kernels()
+
+
 class CompiledLines:
     """The lines of one chunk as places and hashes."""
 
@@ -151,8 +156,7 @@ class CompiledLines:
         self._padded = padded
         size = len(padded) - 2 * PAD
         words = np.ndarray((len(padded) - 7,), "<u8", buffer=padded, strides=(1,))
-        # Room for a chunk of empty lines; pages that no line needs are never touched.
-        room = size + 1
+        room = padded.count(b"\n") + 1
         self.at, self.length, self.hashes = (
             np.empty(room, np.int64),
             np.empty(room, np.int64),
