@@ -200,7 +200,8 @@ def test_an_unknown_failure_drafts_a_rule_too(tmp_path: Path) -> None:
     log = write(tmp_path / "server.log", FINDING.split("```log match line=2\n")[1].split("```")[0].replace("widget", "gizmo /opt/models/x"))
     report = report_of(log, tmp_path)
     assert run(["kb", "new", "--from", str(report), "--id", "gizmo-jam", "--into", str(tmp_path / "kb")]) == 0
-    rule = yaml.safe_load((tmp_path / "kb" / "rules" / "runtime" / "gizmo-jam.yaml").read_text())
+    (path,) = (tmp_path / "kb" / "rules").glob("*/gizmo-jam.yaml")
+    rule = yaml.safe_load(path.read_text())
     (pattern,) = rule["match"]["any"]
     assert compiled(pattern).search("ValueError: gizmo /srv/other 99 is jammed") and "opt" not in pattern
 

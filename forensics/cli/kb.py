@@ -77,12 +77,13 @@ def _fixed(found: dict[Target, list[Problem]]) -> int:
 
 
 def _index_problem(place: Workplace) -> list[Problem]:
-    from forensics.knowledge.index import shown_readme, stale
+    from forensics.knowledge.index import BEGIN, shown_readme, stale
 
     root = place.root
-    if root.kb is None or not (root.kb / "README.md").is_file():
+    readme = root.kb / "README.md" if root.kb is not None else None
+    if readme is None or not readme.is_file() or BEGIN not in readme.read_text(encoding="utf-8", errors="replace"):
         return []
-    found = stale(root.kb / "README.md", place.library, shown_readme(root))
+    found = stale(readme, place.library, shown_readme(root), root)
     return [found] if found is not None else []
 
 
@@ -128,13 +129,25 @@ def test(
     place = open_workplace(paths or [], options_of(kb, rules, config))
     wanted = {t.shown for t in place.targets}
     findings = [f for f in place.library.knowledge.findings if f.span.path in wanted or _among(f.span.path, place)]
-    problems = list(test_findings(findings, place.library))
+    problems = [*_unreadable(place), *test_findings(findings, place.library)]
     for problem in problems:
         typer.echo(problem.render())
     blocks = sum(len(f.logs) for f in findings)
     typer.echo(f"{len(findings)} findings, {blocks} log blocks, {len(problems)} failed", err=True)
     bad = _cross(place, frozenset(f.id for f in findings) if paths else None) if cross else 0
     return 1 if problems or bad else 0
+
+
+def _unreadable(place: Workplace) -> list[Problem]:
+    """Why a finding that was asked for cannot be tested."""
+    from forensics.knowledge.finding import check_finding
+
+    found: list[Problem] = []
+    for target in place.targets:
+        if target.path.suffix == ".md" and target.path.parent.name != "deployments":
+            finding, problems = check_finding(target.path, target.namespace, target.shown)
+            found += [p for p in problems if finding is None and p.severity == "error"]
+    return found
 
 
 def _among(shown: str, place: Workplace) -> bool:
@@ -159,20 +172,21 @@ def hook(
     files: Annotated[list[Path] | None, typer.Argument(help="Changed files, as pre-commit passes them.")] = None,
     config: Path | None = CONFIG,
 ) -> int:
-    """Check changed files only: lint, log blocks, restatements. Meant for pre-commit."""
+    """Check changed files only: lint, log blocks, restatements, the index. Meant for pre-commit."""
     from forensics.knowledge.workplace import open_workplace
 
-    wanted = [f for f in files or [] if f.is_file() and f.suffix in (".md", ".yaml", ".yml") and f.name != "README.md"]
+    wanted = [f for f in files or [] if f.is_file() and f.suffix in (".md", ".yaml", ".yml")]
     if not wanted:
         return 0
     place = open_workplace(wanted, options_of([], [], config))
     problems: list[Problem] = []
-    for target in place.targets:
+    targets = [t for t in place.targets if t.path.name.lower() != "readme.md"]
+    for target in targets:
         found = _lint(target, place)
         problems += found
         if target.path.suffix == ".md" and not any(p.severity == "error" for p in found):
             problems += _proved(target, place)
-    return _tell(problems, len(place.targets), "text")
+    return _tell(problems + _index_problem(place), len(targets), "text")
 
 
 def _proved(target: Target, place: Workplace) -> list[Problem]:
@@ -232,10 +246,10 @@ def index(
         return 0
     readme = place.root.kb / "README.md"
     if check:
-        problem = stale(readme, place.library, shown_readme(place.root))
+        problem = stale(readme, place.library, shown_readme(place.root), place.root)
         return _tell([problem], 1, "text") if problem is not None else 0
     text = readme.read_text(encoding="utf-8") if readme.is_file() else ""
-    readme.write_text(with_index(text, index_text(place.library)), encoding="utf-8")
+    readme.write_text(with_index(text, index_text(place.library, place.root)), encoding="utf-8")
     typer.echo(str(readme))
     return 0
 
@@ -300,7 +314,9 @@ def schema(what: str = typer.Argument("finding", help="finding, rule or deployme
     return 0
 
 
-app.command(name="new", epilog="Examples:\n  forensics kb new 'Ranks disagree'\n  forensics kb new --from report.json")(
-    new_finding
-)
+app.command(
+    name="new",
+    epilog="Examples:\n  forensics kb new 'Ranks disagree'\n  forensics kb new --from report.json\n"
+    "  forensics kb new --from-run forensics-runs/20261130-105603-47be87",
+)(new_finding)
 app.command(name="import", epilog="Example: forensics kb import FINDINGS.md --into our-kb")(import_findings)

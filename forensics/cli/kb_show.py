@@ -91,6 +91,10 @@ def print_hits(hits: Sequence[Hit], format: str) -> int:
         rows = [{"kind": h.kind, "id": h.id, "title": h.title, "score": round(h.score, 1), "why": h.why} for h in hits]
         typer.echo(json.dumps(rows, indent=1))
         return 0 if hits else 1
+    from forensics.knowledge.search import SURE
+
+    if hits and hits[0].score < SURE:
+        typer.echo("nothing known says this; these share some words with it:", err=True)
     for hit in hits:
         said = f"{_printable(hit.title)}\n       {_printable(hit.why)}"
         typer.echo(f"{hit.score:5.1f}  {hit.kind:<10} {hit.id}\n       {said}")

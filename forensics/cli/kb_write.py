@@ -9,32 +9,67 @@ import typer
 
 if TYPE_CHECKING:
     from forensics.knowledge.draft import NewFile
+    from forensics.knowledge.workplace import Workplace
     from forensics.schema.report import Report
 
 
 def new_finding(
     title: str = typer.Argument("", help="What goes wrong, in one line (not needed with --from)."),
     source: Annotated[Path | None, typer.Option("--from", help="A JSON report to draft from.")] = None,
+    run: Annotated[
+        Path | None, typer.Option("--from-run", help="A run folder of forensics replay, for the fix and its proof.")
+    ] = None,
+    line: Annotated[
+        int | None, typer.Option("--line", min=1, help="The line that states the fault (default: the first failure).")
+    ] = None,
     identity: str = typer.Option("", "--id", help="Id and file name (default: made from the title)."),
-    category: str = typer.Option("", "--category"),
+    category: str = typer.Option("", "--category", help="What it is about: memory, network … (default: guessed)."),
     into: Annotated[Path | None, typer.Option("--into", help="Knowledge base folder (default: the own one).")] = None,
 ) -> int:
-    """Draft a finding; from a report with its signals, grounds and log blocks cut and masked."""
+    """Draft a finding; from a report with its signals, grounds and log blocks cut and masked; from a replay with its
+    fix, confirmed only where a control failed and the changed command passed."""
     from forensics.errors import UsageError
-    from forensics.knowledge.draft import empty, from_report, slug
+    from forensics.knowledge.draft import empty, slug
     from forensics.knowledge.workplace import open_workplace
+    from forensics.rulebook.words import CATEGORIES
 
-    kb = into or open_workplace().root.kb or Path("kb")
-    if source is None:
+    identity = identity.rpartition("/")[2]
+    if identity and slug(identity) != identity:
+        raise UsageError(f"`{identity}` is no id", hint=f"lower-case words joined by hyphens: `{slug(identity)}`")
+    if category and category not in CATEGORIES:
+        raise UsageError(f"there is no category `{category}`", hint=", ".join(CATEGORIES))
+    place = open_workplace()
+    kb = into or place.root.kb or Path("kb")
+    if source is None and run is None:
         if not title:
-            raise UsageError("a title or --from is needed", hint='forensics kb new "Ranks disagree about …"')
+            raise UsageError("give a title, --from or --from-run", hint='forensics kb new "Ranks disagree about …"')
         files = [empty(identity or slug(title), title, category or "runtime")]
     else:
-        try:
-            files = from_report(_report(source), title, identity, category)
-        except ValueError as error:
-            raise UsageError(f"{source}: {error}") from None
+        own = place.root.kb is not None and kb.resolve() == place.root.kb.resolve()
+        namespace = place.root.namespace if own else ""
+        files = _drafts(source, run, place, title, identity, category, namespace, line)
     return _write(files, kb)
+
+
+def _drafts(
+    source: Path | None, run: Path | None, place: Workplace, title: str, identity: str, category: str,
+    namespace: str, line: int | None,
+) -> list[NewFile]:  # fmt: skip
+    from forensics.errors import UsageError
+    from forensics.knowledge.draft_report import focus_of, from_report
+    from forensics.knowledge.draft_run import failing_report, proof_of
+
+    proof = None if run is None else proof_of(run, None)
+    report = _report(source) if source is not None else failing_report(run) if run is not None else None
+    if report is None:
+        hint = "add the log that failed: `forensics analyze LOG --format json -o report.json`, then --from report.json"
+        raise UsageError(f"{run}: the run holds no failing log, for no control was run", hint=hint)
+    if run is not None:
+        proof = proof_of(run, focus_of(report))
+    try:
+        return from_report(report, place.library.rules, title, identity, category, namespace, line, proof)
+    except ValueError as error:
+        raise UsageError(f"{source or run}: {error}") from None
 
 
 def _report(path: Path) -> Report:
@@ -66,7 +101,12 @@ def _write(files: list[NewFile], kb: Path) -> int:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(file.text, encoding="utf-8")
         typer.echo(str(path))
-    typer.echo(f"next: fill in the sections, then `forensics kb lint {paths[0]}`", err=True)
+    if all(f.kind == "finding" for f in files) and len(files) > 1:
+        typer.echo(f"next: fill in each draft, then `forensics kb lint {kb / 'findings'}`", err=True)
+        return 0
+    rule = f", shorten the pattern of {paths[1]}" if len(paths) == 2 and files[1].kind == "rule" else ""
+    more = f"`forensics kb lint {paths[0]}` and `forensics kb test {paths[0]}`"
+    typer.echo(f"next: fill in the sections{rule}, then {more}", err=True)
     return 0
 
 

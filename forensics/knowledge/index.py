@@ -4,38 +4,70 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from forensics.grammar.condition_tree import names
 from forensics.grammar.conditions import parse_condition
 from forensics.knowledge.library import Library
-from forensics.knowledge.roots import Root
+from forensics.knowledge.read_root import read_root
+from forensics.knowledge.roots import Root, builtin_root
 from forensics.rulebook.problem import Problem
 from forensics.schema.finding import Deployment, Finding
+from forensics.schema.signal import Rule
 from forensics.schema.span import Span
 
 BEGIN = "<!-- index: made by `forensics kb index`, do not edit below -->"
 END = "<!-- end of index -->"
 
 
-def index_text(lib: Library) -> str:
-    """All tables, from marker to marker."""
-    findings = lib.knowledge.findings
-    parts = [BEGIN, "", *_summary(lib), ""]
-    for category in sorted({f.category for f in findings}):
-        parts += [f"### {category}", "", *_findings(f for f in findings if f.category == category), ""]
-    parts += ["### Deployments known to work", "", *_deployments(lib.knowledge.deployments), ""]
-    parts += ["### Rules", "", *_rules(lib), "", END]
+@dataclass(frozen=True, slots=True)
+class _Own:
+    """What one base holds itself."""
+
+    findings: tuple[Finding, ...]
+    rules: tuple[Rule, ...]
+    deployments: tuple[Deployment, ...]
+
+
+def index_text(lib: Library, root: Root | None = None) -> str:
+    """All tables, from marker to marker: of the shipped files where `root` is the shipped base, of a team's own files
+    where it is theirs (None: of everything that the library holds)."""
+    own = _own(lib, root)
+    parts = [BEGIN, "", *_summary(own), ""]
+    for category in sorted({f.category for f in own.findings}):
+        parts += [f"### {category}", "", *_findings(f for f in own.findings if f.category == category), ""]
+    if own.deployments:
+        parts += ["### Deployments known to work", "", *_deployments(own.deployments), ""]
+    parts += ["### Rules", "", *_rules(own), "", END]
     return "\n".join(parts)
 
 
-def _summary(lib: Library) -> list[str]:
-    findings = lib.knowledge.findings
+def _own(lib: Library, root: Root | None) -> _Own:
+    known = _Own(lib.knowledge.findings, tuple(lib.rules.values()), lib.knowledge.deployments)
+    if root is None:
+        return known
+    content = read_root(builtin_root())
+    entries: tuple[Finding | Rule | Deployment, ...] = (*content.findings, *content.rules, *content.deployments)
+    shipped = {(type(x), x.id): x for x in entries}
+
+    def of(entry: Finding | Rule | Deployment) -> bool:
+        return (shipped.get((type(entry), entry.id)) == entry) is (root.base is not None)
+
+    return _Own(
+        tuple(f for f in known.findings if of(f)),
+        tuple(r for r in known.rules if of(r)),
+        tuple(d for d in known.deployments if of(d)),
+    )
+
+
+def _summary(lib: _Own) -> list[str]:
+    findings = lib.findings
     evidence = Counter(f.log_evidence for f in findings)
     status = Counter(f.status for f in findings)
     return [
         f"{len(findings)} findings ({_counts(status, ('confirmed', 'suspected', 'refuted'))}), "
-        f"{len(lib.rules)} rules, {len(lib.knowledge.deployments)} deployments.",
+        f"{len(lib.rules)} rules, {len(lib.deployments)} deployments.",
         "",
         f"Evidence of the findings' logs: {_counts(evidence, ('real', 'rendered', 'none'))}. "
         "A finding without a log can never be more than possible.",
@@ -68,16 +100,16 @@ def _deployments(deployments: Iterable[Deployment]) -> list[str]:
     return rows
 
 
-def _rules(lib: Library) -> list[str]:
+def _rules(lib: _Own) -> list[str]:
     rows = ["| family | rules | asked for by findings |", "|---|---|---|"]
-    families = Counter(r.family for r in lib.rules.values())
+    families = Counter(r.family for r in lib.rules)
     asked = {
         signal
-        for finding in lib.knowledge.findings
+        for finding in lib.findings
         for condition in (*finding.applies, *finding.grounds)
         for signal, _ in names(parse_condition(condition.text)).signals
     }
-    used = Counter(r.family for r in lib.rules.values() if r.id in asked)
+    used = Counter(r.family for r in lib.rules if r.id in asked)
     return rows + [f"| {family} | {families[family]} | {used[family]} |" for family in sorted(families)]
 
 
@@ -99,14 +131,14 @@ def shown_readme(root: Root) -> str:
     return path.relative_to(root.base).as_posix() if root.base is not None else str(path)
 
 
-def stale(readme: Path, lib: Library, shown: str | None = None) -> Problem | None:
+def stale(readme: Path, lib: Library, shown: str | None = None, root: Root | None = None) -> Problem | None:
     """A problem where the generated part is not what the knowledge base gives."""
     name = shown or str(readme)
     try:
         text = readme.read_text(encoding="utf-8")
     except OSError:
         return Problem("X501", "there is no index", Span(name, 1), "run `forensics kb index`")
-    wanted = with_index(text, index_text(lib))
+    wanted = with_index(text, index_text(lib, root))
     if wanted == text:
         return None
     for number, (have, want) in enumerate(zip(text.split("\n"), [*wanted.split("\n"), ""], strict=False), 1):

@@ -7,6 +7,7 @@ from typing import Any
 from forensics.knowledge import deployment, finding, fix_steps
 from forensics.rulebook import schema as rule_schema
 from forensics.rulebook import words
+from forensics.rulebook.derived import DERIVED
 from forensics.schema.options import SYMPTOMS
 
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
@@ -63,6 +64,9 @@ def _rule() -> dict[str, Any]:
         "match": match,
         "captures": {"type": "object", "additionalProperties": {"enum": list(words.CAPTURE_TYPES)}},
         "where": {**_TEXT, "description": "comparison over the captures of one match"},
+        "derive": _choice(*DERIVED, description="arithmetic that fills captures"),
+        "min_same": {"type": "integer", "minimum": 1, "description": "that many matches with equal captures"},
+        "differs": {**_TEXT, "description": "only where two ranks show different values of this capture"},
         "role": _choice(*words.RULE_ROLES),
         "severity": _choice(*words.SEVERITIES),
         "stages": _choices(words.STAGE_WORDS),
@@ -97,6 +101,7 @@ def _finding() -> dict[str, Any]:
             "versions": _VERSION,
             "safe": {"type": "boolean"},
             "runnable": {"type": "boolean"},
+            "with_above": {"type": "boolean", "description": "one change with the step above"},
         },
         ("kind",),
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from forensics.grammar.condition_tree import Node, names
 from forensics.grammar.conditions import parse_condition
+from forensics.knowledge.draft import UNFILLED
 from forensics.knowledge.front import Page, headings, read_page
 from forensics.knowledge.library import Library
 from forensics.knowledge.lint_conditions import lint_conditions, lint_together
@@ -43,6 +44,7 @@ def lint_finding(page: Page, finding: Finding, lib: Library, shipped: bool = Tru
     _headings(page, fields, finding)
     _evidence(reader, fields, finding)
     _fix(reader, fields.get("fix"), finding, lib)
+    _unfilled(page)
     _privacy(reader, finding, lib)
     _exercised(reader, grounds.get("must"), finding, lib)
 
@@ -156,6 +158,18 @@ def _fix(reader: Reader, at: Located | None, finding: Finding, lib: Library) -> 
             said = step.versions or finding.versions or "the newest release"
             reader.add(
                 "F309", f"`{step.name}` lived {lived}, not in {said}", line, column, "state `versions` of the step"
+            )
+
+
+def _unfilled(page: Page) -> None:
+    """What `kb new` left for the author to write."""
+    for number, line in enumerate(page.reader.lines, 1):
+        said = line.strip()
+        told = next((t for t in UNFILLED if said == t or said.endswith((f"do: {t}", f"- {t}"))), None)
+        if told is not None:
+            column = line.index(told) + 1
+            page.reader.add(
+                "F316", "the draft's text still stands here", number, column, "write it, or take it out"
             )
 
 

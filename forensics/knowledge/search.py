@@ -18,6 +18,12 @@ from forensics.schema.signal import Rule
 
 _WORD = re.compile(r"[A-Za-z][A-Za-z0-9_]+|\d[\w.]*")
 _HEADER = re.compile(r"^\[\d{4}-\d\d-\d\d[^\]]*\]\s*")
+_STOP = frozenset(
+    "a an and are as at be but by can for from has have in is it its not of on or that the to was with".split()  # noqa: SIM905
+)
+"""Words that say nothing about a fault."""
+SURE = 30.0
+"""Below this, a hit has a few words of the query and no more."""
 LEAST_LIKENESS = 78.0
 """Below this, two masked messages have only common words in common."""
 SHORTEST_MESSAGE = 12
@@ -46,6 +52,7 @@ def search(query: str, lib: Library, limit: int = 10) -> list[Hit]:
 
 def _by_text(query: str, lib: Library, limit: int) -> list[Hit]:
     words = list(dict.fromkeys(w.lower() for w in _WORD.findall(query) if len(w) > 1))[:40]
+    words = [w for w in words if w not in _STOP] or words
     if not words:
         return []
     database = Database(memory=True)
@@ -59,13 +66,23 @@ def _by_text(query: str, lib: Library, limit: int) -> list[Hit]:
     except sqlite3.OperationalError:
         return []
     best = max((-row["rank"] for row in rows), default=1.0) or 1.0
-    return [
-        Hit(row["kind"], row["id"], row["title"], 60.0 * -row["rank"] / best, f"text: {row['part']}") for row in rows
-    ]
+    found = []
+    for row in rows:
+        share = _share(words, f"{row['id']} {row['title']} {row['words']} {row['body']}".lower())
+        why = f"text: {' '.join(row['part'].split())}"
+        found.append(Hit(row["kind"], row["id"], row["title"], 60.0 * share * -row["rank"] / best, why))
+    return found
+
+
+def _share(words: list[str], text: str) -> float:
+    """The share of the words that a text holds, whatever their endings; a number counts nothing."""
+    telling = [w for w in words if not w[0].isdigit()] or words
+    return sum(w[: max(4, len(w) - 3)] in text for w in telling) / len(telling)
 
 
 _SQL = """
-select entries.kind, entries.id, entries.title, bm25(entries_fts, 6.0, 5.0, 3.0, 1.0) as rank,
+select entries.kind, entries.id, entries.title, entries.words, entries.body,
+       bm25(entries_fts, 6.0, 5.0, 3.0, 1.0) as rank,
        snippet(entries_fts, -1, '', '', ' … ', 8) as part
 from entries_fts join entries on entries.rowid = entries_fts.rowid
 where entries_fts match :query order by rank limit :limit
@@ -92,7 +109,7 @@ def _by_message(query: str, lib: Library) -> list[Hit]:
     hits: list[Hit] = []
     for line in lines:
         for rule, share in satisfied(line, lib):
-            score = 90.0 + 10.0 * share if standalone(rule) else 55.0 + 10.0 * share
+            score = 90.0 + 10.0 * share if standalone(rule) else 15.0 + 50.0 * share
             hits.append(Hit("rule", rule.id, rule.title, score, "this line satisfies the rule"))
             hits += [Hit("finding", f.id, f.title, score - 1.0, f"asks for {rule.id}") for f in asking(rule.id, lib)]
     masked = [normal(x) for x in lines]

@@ -10,6 +10,7 @@ from forensics.rulebook.literals import required
 from forensics.rulebook.located import Located, Reader
 from forensics.schema.signal import Rule
 
+DRAFT_DOCS = "What the line means, in one sentence."
 SHORTEST = 3
 """A literal shorter than this prefilters nothing."""
 _MODEL = (
@@ -94,6 +95,8 @@ def fixed_text(pattern: str) -> str:
 def lint_sources(reader: Reader, rule: Rule) -> None:
     """A root needs a word on what it is; `where` needs captures."""
     root = reader.root
+    if root is not None and rule.docs == DRAFT_DOCS:
+        reader.fault("R112", "`docs` is still the draft's text", root.fields()["docs"], "say what the line means")
     if root is not None and not rule.docs and rule.role in ("root", "cascade"):
         reader.add(
             "R112",

@@ -148,7 +148,8 @@ class Reader:
         text = self.text(at)
         if text in allowed:
             return text
-        near = nearest(text, sorted(allowed))
+        said = next((w for w in _MEANT.get(text.lower(), ()) if w in allowed), "")
+        near = said or ("" if _opposite(text, allowed) else nearest(text, sorted(allowed)))
         line, column = at.at(0)
         hint = f"did you mean `{near}`?" if near else "one of: " + ", ".join(sorted(allowed))
         self.fault("K005", f"`{text}` is not allowed here", at, hint, Edit(line, column, text, near) if near else None)
@@ -171,6 +172,18 @@ class Reader:
             self.fault("K002", "true or false is expected here", at)
             return default
         return at.value
+
+
+_MEANT = {
+    "unset": ("remove",), "delete": ("remove",), "drop": ("remove",), "add": ("set",), "upgrade": ("at-least",),
+    "downgrade": ("below",), "fault": ("root", "error"), "guess": ("suspected",), "proved": ("confirmed",),
+}  # fmt: skip
+"""Words of everyday speech for words of the vocabularies; a likeness in letters would often mean the opposite."""
+
+
+def _opposite(word: str, allowed: Iterable[str]) -> bool:
+    """Whether a word negates an allowed one: `unset` is no slip of `set`."""
+    return any(word.lower() in (f"un{a}", f"non-{a}", f"not-{a}", f"no-{a}", f"dis{a}", f"in{a}") for a in allowed)
 
 
 def nearest(word: str, words: Iterable[str], least: float = 75.0) -> str:
