@@ -29,7 +29,7 @@ from measure import Cost, measure
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT / "tests"))
 PYTHON = sys.executable
-TEMPLATES = 12
+TEMPLATES = 4
 MACHINES, SERVICES = 200, 20
 OOM = (
     "[{stamp} TP3] Scheduler hit an exception: Traceback (most recent call last):\n"
@@ -72,6 +72,19 @@ def write_logs(folder: Path, count: int, megabytes: float) -> int:
         path.write_bytes(text)
         total += len(text)
     return total
+
+
+def write_large(folder: Path, megabytes: float) -> None:
+    """One log of one launch: its serving hours are those of a small one, again and again, an hour later each time."""
+    path = folder / "server.log"
+    generate.main(path, 2.0, seed=1)
+    path.with_name(path.name + ".truth.json").unlink()
+    text = path.read_bytes()
+    served = text[text.index(b"\n", text.rindex(b"max_total_num_tokens=")) + 1 :]
+    with path.open("ab") as out:
+        for hour in range(1, max(1, round((megabytes * 1e6 - len(text)) / len(served))) + 1):
+            when = datetime(2026, 3, 5, 8, tzinfo=UTC) + timedelta(hours=hour)
+            out.write(served.replace(b"2026-03-05 08:", f"{when:%Y-%m-%d %H:}".encode()))
 
 
 def local(logs: Path, out: Path, workers: int) -> Cost:
@@ -238,7 +251,7 @@ def measured(work: Path, chosen: argparse.Namespace) -> str:
     cores = len(os.sched_getaffinity(0))
     size = write_logs(_made(work / "sample"), chosen.sample, chosen.megabytes)
     costs = {workers: local(work / "sample", work / "out", workers) for workers in sorted({1, cores})}
-    write_logs(_made(work / "large"), 1, chosen.large)
+    write_large(_made(work / "large"), chosen.large)
     large = local(work / "large", work / "out", 1)
     shutil.rmtree(work / "large")
     peek = peeking(work / "sample")

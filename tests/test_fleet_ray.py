@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
-from fleet_logs import same_bytes, write_fleet
+from fleet_logs import log, same_bytes, write_fleet
 from ray_cluster import cluster
 
 pytest.importorskip("ray")
@@ -23,15 +23,22 @@ def fleet(*arguments: str, cwd: Path, env: dict[str, str] | None = None) -> subp
     return subprocess.Popen(command, cwd=cwd, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env)
 
 
+@pytest.fixture(autouse=True)
+def no_foreign_cluster(monkeypatch):
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+
+
 def parts(dataset: Path) -> int:
     return len(list(dataset.glob("parts/*/*.zst")))
 
 
 @pytest.mark.slow
 def test_a_cluster_that_loses_a_worker_in_the_middle_gives_the_local_engines_bytes(tmp_path):
-    write_fleet(tmp_path / "logs", COUNT)
+    write_fleet(tmp_path / "logs", COUNT - 1)
+    large = tmp_path / "logs" / "large.log"
+    large.write_text(log(9, "none", steps=4000), encoding="utf-8")
     with cluster(workers=2) as nodes:
-        running = fleet("logs", "-o", "ray", "--engine", "ray", "--ray-address", nodes.address, cwd=tmp_path, env=nodes.environment)
+        running = fleet("logs", "-o", "ray", "--engine", "ray", "--ray-address", nodes.address, "--split-above", "100k", cwd=tmp_path, env=nodes.environment)
         end = time.monotonic() + 60
         while parts(tmp_path / "ray") < COUNT // 4 and running.poll() is None and time.monotonic() < end:
             time.sleep(0.02)

@@ -7,12 +7,14 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import time
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 from fleet_logs import START, Here, log, same_bytes, write_fleet
+from ray_cluster import tree
 
 from forensics.cli.main import run as command
 from forensics.errors import InputError, UsageError
@@ -193,6 +195,27 @@ def test_a_dry_run_lists_the_incidents(tmp_path, monkeypatch, capsys):
     put(tmp_path, "a.log", log(0, "none"))
     assert command(["fleet", "a.log", "--dry-run"]) == 0
     assert capsys.readouterr().out.endswith("a.log\n") and not Path("fleet").exists()
+
+
+@pytest.mark.slow
+def test_a_killed_run_leaves_no_worker_behind_and_is_taken_up_again(tmp_path):
+    write_fleet(tmp_path / "logs", 60)
+    line = [sys.executable, "-m", "forensics", "fleet", "logs", "-o", "out", "-j", "2"]
+    running = subprocess.Popen(line, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    while len(list(tmp_path.glob("out/parts/*/*.zst"))) < 5 and running.poll() is None:
+        time.sleep(0.02)
+    workers = tree(running.pid)[1:]
+    running.kill()
+    running.wait()
+    done = len(list(tmp_path.glob("out/parts/*/*.zst")))
+    assert 5 <= done < 60 and workers
+    end = time.monotonic() + 30
+    while any(Path(f"/proc/{pid}/cmdline").exists() for pid in workers) and time.monotonic() < end:
+        time.sleep(0.1)
+    assert not [pid for pid in workers if Path(f"/proc/{pid}/cmdline").exists()]
+    again = subprocess.run([*line, "-q"], cwd=tmp_path, capture_output=True, text=True)
+    assert f"{done} were finished by an earlier run" in again.stdout, again.stderr
+    assert "60 incidents: 20 show a failure, 0 could not be analyzed" in again.stdout
 
 
 WITHOUT = """

@@ -93,6 +93,9 @@ def run(
     worker = choose(engine, workers, ray_address)
     try:
         result = run_fleet(planned, output, worker, not no_parquet, quiet)
+    except KeyboardInterrupt:
+        typer.echo("interrupted: the same command goes on where it was", err=True)
+        return 130
     finally:
         worker.close()
     return _tell(result, output)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import signal
+import threading
+import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
@@ -13,9 +16,17 @@ from forensics.fleet.job import Outcome, run_job
 from forensics.fleet.plan import Job
 
 
-def _ignore_interrupts() -> None:
-    """Ctrl-C is the parent's business: it stops handing out work and ends the workers."""
+def _begin(parent: int) -> None:
+    """Ctrl-C is the parent's business: it stops handing out work and ends the workers. Where the parent was killed, its
+    workers would wait for ever: they end themselves."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(1.0)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 class LocalEngine:
@@ -80,7 +91,9 @@ class LocalEngine:
 
     def _opened(self, workers: int) -> ProcessPoolExecutor:
         if self.pool is None:
-            self.pool = ProcessPoolExecutor(workers, mp_context=get_context("spawn"), initializer=_ignore_interrupts)
+            self.pool = ProcessPoolExecutor(
+                workers, mp_context=get_context("spawn"), initializer=_begin, initargs=(os.getpid(),)
+            )
         return self.pool
 
     def close(self) -> None:
