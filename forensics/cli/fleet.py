@@ -28,14 +28,15 @@ class RunByDefault(typer.core.TyperGroup):
 app = typer.Typer(
     cls=RunByDefault,
     no_args_is_help=True,
-    help="Many incidents at once.",
+    add_completion=False,
+    help="Many incidents at once. `forensics fleet LOGS…` is short for `forensics fleet run LOGS…`.",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-RUN_EXAMPLES = """Examples:
+RUN_EXAMPLES = r"""Examples:
   forensics fleet /var/log/sglang -o today
   forensics fleet 's3://logs/2026-03-05/**/*.log.zst' -o today --engine ray --ray-address auto
-  forensics fleet logs/ --group-by 'job-([0-9]+)' --node-by 'host-[a-z0-9]+'
+  forensics fleet logs/ --group-by 'job-(\d+)' --node-by 'host-\w+'
   forensics fleet report today
 
 Interrupted at any place, the same command goes on where it was.
