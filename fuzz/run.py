@@ -104,7 +104,8 @@ def with_atheris(name: str, seconds: float, seed: int) -> Result:
     words = corpus.with_suffix(".dict")
     words.write_text("".join(_quoted(word) + "\n" for word in target.words))
     options = [f"-max_total_time={int(seconds)}", f"-seed={seed + 1}", f"-timeout={int(SLOW)}", "-max_len=8192"]
-    options += [f"-dict={words}", f"-artifact_prefix={crashes}/{name}-", "-print_final_stats=1", str(corpus)]
+    options += [f"-dict={words}"] if target.words else []
+    options += [f"-artifact_prefix={crashes}/{name}-", "-print_final_stats=1", str(corpus)]
     done = subprocess.run(
         [sys.executable, str(HERE / "guided.py"), name, *options], capture_output=True, text=True, errors="replace"
     )

@@ -14,10 +14,10 @@ from forensics.rulebook.case import Case
 from forensics.schema.launch import Failure
 from forensics.schema.rank import Rank
 
-_GB = r"([\d.]+) ?(GiB|MiB|GB|MB)"
-_OOM = re.compile(rf"Tried to allocate {_GB}.*?{_GB} is free")
+_GB = r"([\d.]{1,16}) ?(GiB|MiB|GB|MB)"
+_OOM = re.compile(rf"Tried to allocate {_GB}.{{0,400}}?{_GB} is free")
 _SHARED = re.compile(r"Required: (\d+), Hardware limit: (\d+)")
-_TYPE = re.compile(r"([A-Za-z_][\w.]*(?:Error|Exception|Exit|Interrupt))\b")
+_TYPE = re.compile(r"([A-Za-z_][\w.]{0,100}(?:Error|Exception|Exit|Interrupt))\b")
 _STAMP = re.compile(r"^(?:\[[^\]]{4,40}\]|[EWIF]\d{4} [\d:.]+ +\d+|[\d-]{8,10}[ T][\d:.,]+Z?)\s*")
 _EXIT = re.compile(r"exit ?code:? (-?\d+)")
 _SIGNALS = {-9: "SIGKILL", -11: "SIGSEGV", -6: "SIGABRT", -7: "SIGBUS", -15: "SIGTERM", 137: "SIGKILL", 139: "SIGSEGV",

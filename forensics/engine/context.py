@@ -28,7 +28,7 @@ _INDENTED = {"argparse", "python-warning", "request-dump"}
 """Of these, only indented lines belong."""
 NCCL_KEPT = 32
 """NCCL INFO rows kept per shape; the rest are counted."""
-_PERCENT = re.compile(r"0+(?:\.0+)?%.*", re.DOTALL)
+_PERCENT = re.compile(r"0{1,3}(?:\.0{1,6})?%.*", re.DOTALL)
 
 
 def context_kinds(

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from forensics.knowledge.draft import front_matter, slug
 
-_HEADING = re.compile(r"^(#{1,6})\s+(.+?)\s*#*\s*$")
+_HEADING = re.compile(r"^(#{1,6})\s+(\S.{0,300}?)\s{0,8}#{0,8}\s{0,8}$")
 _FENCE = re.compile(r"^\s*(```|~~~)")
 _LINK = re.compile(
     r"https?://github\.com/([\w.-]+/[\w.-]+)/(?:issues|pull)/(\d+)|\b([\w.-]+/[\w.-]+#\d+)|(https?://[^\s)>\]]+)"

@@ -13,7 +13,7 @@ from functools import lru_cache
 
 from forensics.rulebook.patterns import compiled
 
-_LOST = re.compile(r"[.,]*\d[\d.,]*|\s{2,}|[^\x20-\x7e]+|\|[^|a-z\[\]]{2,}\|")
+_LOST = re.compile(r"[.,]{0,6}\d[\d.,]*|\s{2,}|[^\x20-\x7e]+|\|[^|a-z\[\]]{2,}\|")
 _HEX_PART = re.compile(r"[a-f]+")
 _REPEAT = re.compile(r"\{(\d+)(?:(,)(\d*))?\}")
 _GROUP = re.compile(r"\((?:\?P?<\w+>|\?(?P<flags>[a-zA-Z]*)(?:-[a-zA-Z]*)?(?P<end>[:)])|)")

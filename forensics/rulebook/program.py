@@ -19,7 +19,7 @@ from forensics.schema.signal import Rule
 Rules = Mapping[str, Rule] | Iterable[Rule]
 USER_TEXT = frozenset({"request-dump"})
 _DIGIT = re.compile(r"\d", re.ASCII)
-_MASKED = re.compile(r"[.,]*\d[\d.,]*|\s+|[^\x20-\x7e]+")
+_MASKED = re.compile(r"[.,]{0,6}\d[\d.,]*|\s+|[^\x20-\x7e]+")
 
 
 @dataclass(frozen=True)

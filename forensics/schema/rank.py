@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-_AXIS = re.compile(r"([A-Z][A-Z_]*?)(\d+)")
+_AXIS = re.compile(r"([A-Z][A-Z_]{0,30}?)(\d{1,9})")
 
 
 @dataclass(frozen=True, slots=True)

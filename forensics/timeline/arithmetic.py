@@ -31,7 +31,7 @@ class Pool:
 
 
 _FIELD = re.compile(
-    r"(?:self\.)?((?:[\w.]*?)(?:available|evictable|protected|total|size)(?:_size|_num)?)(?:\(\))?\s*=\s*(\d+)"
+    r"(?:self\.)?((?:[\w.]{0,60}?)(?:available|evictable|protected|total|size)(?:_size|_num)?)(?:\(\))?\s*=\s*(\d+)"
 )
 _SIMPLE = re.compile(r"^\[(\w+)\] total=(\d+), available=(\d+), evictable=(\d+), protected=(\d+)", re.MULTILINE)
 
@@ -147,12 +147,12 @@ def size_of(number: str, unit: str) -> float:
 
 
 _OOM = re.compile(
-    rf"Tried to allocate {_NUMBER} ([KMG]iB|[KMG]B|B)\b.*?of which {_NUMBER} ([KMG]iB|[KMG]B|B) is free", re.DOTALL
+    rf"Tried to allocate {_NUMBER} ([KMG]iB|[KMG]B|B)\b.{{0,400}}?of which {_NUMBER} ([KMG]iB|[KMG]B|B) is free", re.DOTALL
 )
 _ALLOC = re.compile(r"Try to allocate (\d+) tokens\.?\s*(?:Avaliable|Available) tokens: (\d+)")
 _EXIT = re.compile(r"exit code:? (-?\d+)|^Exit code: (-?\d+)")
 _BALANCE = re.compile(rf"(?:min_per_gpu_memory|pre_model_load_memory)={_NUMBER}, local_gpu_memory={_NUMBER}")
-_WATCH = re.compile(r"SeqNum=(\d+), OpType=(\w+), NumelIn=(\d+).*?ran for (\d+) milliseconds")
+_WATCH = re.compile(r"SeqNum=(\d{1,20}), OpType=(\w{1,40}), NumelIn=(\d{1,20}).{0,300}?ran for (\d+) milliseconds")
 _BLOCK_DIV = re.compile(r"= (\d+) is not divisible by weight quantization block_[nk] = (\d+)")
 
 

@@ -15,7 +15,7 @@ _STOP = re.compile(
     r"SIGTERM received|^Gracefully exiting"
     r"|^(?:INFO: +)?(?:Finished server process|Application shutdown complete|Shutting down)"
 )
-_SHELL_KILL = re.compile(r"^Killed\b|: line \d+: +\d+ Killed|\d+ Killed +\S")
+_SHELL_KILL = re.compile(r"^Killed\b|: line \d+: +\d+ Killed|\d{1,8} Killed +\S")
 _TREE = re.compile(r"^kill_process_tree called")
 _CHILD = re.compile(r"crashed with exit code|[Ss]cheduler (?:is dead|died)|^Exit code: ")
 _LEAKED = re.compile(r"resource_tracker: There appear to be|resource_tracker\.py:\d+: UserWarning")

@@ -27,13 +27,13 @@ _PACKAGES = {
     "CUDA Driver Version": "version.driver", "nvidia-nccl-cu12": "version.nccl", "nvidia-nccl-cu13": "version.nccl",
 }  # fmt: skip
 _LINE = re.compile(r"([A-Za-z][\w -]{1,40}?)(?:: +|==| {2,}|=)(\d+\.\d+[\w.+]*|\d+\.\d+)")
-_GPUS = re.compile(r"GPU ([\d,]+): (.+?)\s*$")
-_GPU_LIST = re.compile(r"GPU (\d+): (.+?) \(UUID:")
+_GPUS = re.compile(r"GPU ([\d,]+): (.+)$")
+_GPU_LIST = re.compile(r"GPU (\d{1,4}): (.{1,80}?) \(UUID:")
 _CAPABILITY = re.compile(r"GPU [\d,]+ Compute Capability: (\d+\.\d+)")
 _NVCC = re.compile(r"Cuda compilation tools, release (\d+\.\d+)")
 _SMI_HEAD = re.compile(r"Driver Version: ([\d.]+\d)\s+CUDA Version: ([\d.]+\d)")
-_SMI_GPU = re.compile(r"\|\s+(\d+)\s+(.{5,40}?)\s+(?:On|Off|N/A)\s+\|")
-_SMI_MEMORY = re.compile(r"(\d+)MiB\s*/\s*(\d+)MiB")
+_SMI_GPU = re.compile(r"\|\s{1,8}(\d{1,4})\s{1,8}(\S.{4,40}?)\s{1,40}(?:On|Off|N/A)\s{1,8}\|")
+_SMI_MEMORY = re.compile(r"(\d{1,9})MiB\s{0,8}/\s{0,8}(\d{1,9})MiB")
 _TOPOLOGY = re.compile(r"\s*GPU\d+\s+(.*)$")
 _LINK = re.compile(r"\bNV\d+\b")
 _PCIE = re.compile(r"\b(?:NODE|SYS|PHB|PXB|PIX)\b")
@@ -53,7 +53,7 @@ class _Reader:
 
     def line(self, text: str, where: Span) -> None:
         """One line of the report."""
-        text = _ANSI.sub("", text)
+        text = _ANSI.sub("", text).rstrip()
         self._gpu(text, where)
         for pattern, name in ((_NVCC, "version.cuda"), (_HYPERVISOR, "host.hypervisor")):
             found = pattern.search(text)

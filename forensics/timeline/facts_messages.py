@@ -69,7 +69,7 @@ STATEMENTS: tuple[Statement, ...] = (
     _s("ardware", r"[Hh]ardware (?:supports|limit(?: is)?) (\d{5,6})", "gpu.smem_per_block", _int),
     _s("device_name=", r"device_name=([A-Za-z0-9_]+?)(?:[,.]|_down|$)", "gpu.name", lambda t: t.replace("_", " "),
        "inferred: the tuned kernel configuration that was looked for"),
-    _s("cuda capability", r"Found GPU\d+ (.+?) which is of cuda capability", "gpu.name"),
+    _s("cuda capability", r"Found GPU\d{1,4} (.{1,100}?) which is of cuda capability", "gpu.name"),
     _s("cuda capability", r"of cuda capability (\d+\.\d+)", "gpu.capability", _capability),
     _s("with CUDA capability", r"^(.+?) with CUDA capability sm_\d+ is not compatible", "gpu.name"),
     _s("with CUDA capability", r"with CUDA capability sm_(\d+) is not compatible", "gpu.sm", _int),

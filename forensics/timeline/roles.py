@@ -144,7 +144,7 @@ TEARDOWN_PHRASES = _phrases(
         r"|^Dump(?:ing|ed) .*before crash"
         r"|^Waiting [\d.]+ seconds for CUDA coredumps|^Triggering SIGQUIT",
     ),
-    ("killed-by-shell", r"^Killed\b|: line \d+: +\d+ Killed|\d+ Killed +\S"),
+    ("killed-by-shell", r"^Killed\b|: line \d+: +\d+ Killed|\d{1,8} Killed +\S"),
     (
         "graceful",
         r"SIGTERM received|^Signal SIGTERM|^Gracefully exiting|^(?:INFO: +)?(?:Shutting down|Finished server process"
@@ -220,7 +220,7 @@ CAUSE_PHRASES = _phrases(
     ("shm", r"No space left on device|Bus error"),
     ("segfault", r"^Fatal Python error|\bSegmentation fault\b|!!!!!!! Segfault|Caught signal \d+"),
     ("router-start", r"^Failed to start router|router.*failed to start"),
-    ("nvshmem", r"(?i:nvshmem).*(?:error|failed)|non-zero status|init failed for transport"),
+    ("nvshmem", r"(?i:nvshmem).{0,300}(?:error|failed)|non-zero status|init failed for transport"),
     ("transfer-engine", r"Transfer Engine initialization failed"),
     ("port-taken", r"^Port \S+ is already in use|Port is already in use"),
     ("rdma", r"\bibv_\w+ failed|Failed to (?:modify QP|register memory|create (?:QP|CQ))"),
@@ -242,7 +242,7 @@ PHRASES: tuple[Phrase, ...] = (
 """In the order in which they are tried."""
 
 WRAPPERS = re.compile(
-    r"(?:Capture (?:[\w]+ )*graph failed|Piecewise CUDA Graph failed|Scheduler hit an exception"
+    r"(?:Capture (?:\w{1,30} ){0,6}graph failed|Piecewise CUDA Graph failed|Scheduler hit an exception"
     r"|died during initialization"
     r"|Process group watchdog thread terminated)"
 )
@@ -256,7 +256,7 @@ WEAK_WORDS = re.compile(
 WEAK_KINDS = frozenset({"message", "text", "error", "ray", "router", "transport", "cxx-log", "nccl", "gloo"})
 
 CLIENT_FRAMES = re.compile(
-    r"(?:starlette|fastapi|uvicorn|anyio)/|openai_api/adapter|entrypoints/openai/|serving_\w+\.py"
+    r"(?:starlette|fastapi|uvicorn|anyio)/|openai_api/adapter|entrypoints/openai/|serving_\w{1,40}\.py"
 )
 """Files of request handlers in the HTTP process."""
 SERVER_FRAMES = re.compile(r"managers/scheduler|model_executor/|managers/tp_worker|/models/|run_scheduler_process")

@@ -15,7 +15,7 @@ from forensics.timeline.lookup import rows_of_shapes, shapes_where, within
 MAX_SHOWN = 64
 _CHILD = re.compile(r"scheduler_(?:[A-Z_]*?)(\d+)\b")
 _UNBALANCED = re.compile(r"memory capacity is unbalanced")
-_JOINED = re.compile(r"(\d+)/(\d+) clients joined")
+_JOINED = re.compile(r"(\d{1,6})/(\d{1,6}) clients joined")
 _BATCH = re.compile(r"scheduler\.cur_batch\w*\.batch_size\(\)=(\d+)")
 _ONLY_SOME = 0.5
 """Silent ranks are suspects only where they are at most this share of all."""

@@ -26,7 +26,7 @@ LAST_CALL_FORM, FIRST_DICT_FORM = "0.5.18", "0.5.19"
 OWN_WORDINGS = (("Init parallel begin.", "0.5.20.post1.dev0"), ("Init parallel ends", "0.5.20.post1.dev0"))
 """Wordings that the message catalog lacks, with the first build that can print them (seen in runs of 0.5.23)."""
 _SKIPPED = ("server-args", "request-dump", "argparse", "access", "frame-source")
-_VERSION = r"(\d+\.\d+(?:\.\d+)?[\w.+]*?)"
+_VERSION = r"(\d{1,4}\.\d{1,4}(?:\.\d{1,4})?[\w.+]{0,60}?)"
 _STATED = tuple(
     re.compile(pattern)
     for pattern in (
@@ -34,8 +34,8 @@ _STATED = tuple(
         rf"lmsysorg/sglang:v?{_VERSION}(?=-|\s|$|['\",@])",
         rf"(?:^|[\s(,'\"])sglang=={_VERSION}(?=$|[\s,;)'\"])",
         rf"\bsglang {_VERSION} (?:requires|has requirement|depends on)",
-        rf"\b[Ss][Gg][Ll]ang[ _-]?(?:[Vv]ersion|__version__)['\"]?\s*[:=]? ?['\"]?v?{_VERSION}(?=$|[\s,;)'\"])",
-        rf"^sglang: {_VERSION}\s*$",
+        rf"\b[Ss][Gg][Ll]ang[ _-]?(?:[Vv]ersion|__version__)['\"]?\s{{0,4}}[:=]? ?['\"]?v?{_VERSION}(?=$|[\s,;)'\"])",
+        rf"^sglang: {_VERSION}\s{{0,8}}$",
     )
 )
 _ADVISES = re.compile(r">=|require[sd]? sglang|upgrade|please install|pip install", re.IGNORECASE)
