@@ -59,7 +59,8 @@ def judge(score: Score, case: str, log: Path, truth: dict) -> None:
         score.add("launches", case, len(launches), truth["launches"])
     if not launches:
         return
-    launch = launches[0]
+    told = (truth.get("first_failure") or {}).get("line")
+    launch = next((x for x in launches if told is not None and x.lines[0] <= told <= x.lines[1]), launches[0])
     first = launch.failure(launch.first_failure)
     wanted = truth.get("first_failure")
     line = int(table.line[first.row]) if first else None
