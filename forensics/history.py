@@ -82,7 +82,7 @@ class History:
         """Open `path`; raises HistoryError where it is missing (unless `create`), foreign, newer or unwritable."""
         self.path = path
         if not create and not path.exists():
-            raise HistoryError(f"no history at {path}", hint="forensics replay --yes writes one; --db names another")
+            raise HistoryError(f"no history at {path}", hint="forensics replay --yes writes one, --db says where")
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             self.connection = sqlite3.connect(path, timeout=60.0, isolation_level=None)

@@ -20,7 +20,7 @@ from forensics.diagnose.explain import explain_finding
 from forensics.diagnose.places import Places
 from forensics.engine.explain import explain_line
 from forensics.errors import UsageError
-from forensics.knowledge.draft import from_report
+from forensics.knowledge.draft_report import from_report
 from forensics.knowledge.library import Library, library
 from forensics.knowledge.search import search
 from forensics.knowledge.store import Knowledge, load
@@ -130,7 +130,7 @@ class Toolbox:
         """A draft of a finding (and of a rule where none names the failure). Returned as text: nothing is written."""
         found = self._report(paths, self._options("last", symptom))
         try:
-            files = from_report(found, title, "", category)
+            files = from_report(found, self.knowledge.rules, title, "", category)
         except ValueError as error:
             raise UsageError(str(error)) from None
         data = [{"kind": f.kind, "name": f.name, "text": self.jail.shown(f.text)} for f in files]

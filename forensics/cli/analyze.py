@@ -67,6 +67,8 @@ def analyze(
     if issue:
         format = "issue"
     check_format(format)
+    if baseline is not None and not baseline.exists() and "!/" not in str(baseline):
+        raise UsageError(f"--baseline {baseline}: no such file", hint="check the path")
     options = Options(
         launch=_launch(launch),
         since=parse_time(since),

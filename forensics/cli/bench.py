@@ -52,7 +52,10 @@ def bench(
         raise UsageError(f"--format {format}: not text, json or markdown")
     options = Options(kb=tuple(kb or ()), rules=tuple(rules or ()))
     knowledge = load(options)
-    cases = [c for c in load_cases(folder) if only is None or only in c.id]
+    every = load_cases(folder)
+    cases = [c for c in every if only is None or only in c.id]
+    if not cases:
+        raise UsageError(f"--only {only}: none of {len(every)} cases has this in its id", hint=f"such as {every[0].id}")
     answers = tuple(run_case(c, knowledge, options) for c in cases)
     known = {f.id for f in knowledge.findings}
     left_out = tuple(run_without(c, knowledge, options) for c in cases if leave_one_cause_out and c.cause in known)

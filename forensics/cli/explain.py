@@ -34,7 +34,10 @@ def explain(
     if log is None and place is not None:
         _line(place.group(1), int(place.group(2)))
     elif log is None:
-        raise UsageError(f"{what}: neither a line nor a finding with a log", hint="LOG:LINE, or FINDING --log LOG")
+        raise UsageError(
+            f"{what}: which line, or on which log?",
+            hint="forensics explain LOG:LINE, or forensics explain FINDING --log LOG; or kb show FINDING",
+        )
     else:
         _finding(what, log, launch, symptom)
 

@@ -31,7 +31,10 @@ def list_entries(knowledge: Knowledge, what: str, category: str, format: str) ->
         rows = [(d.id, d.quantization or "none", d.strength, d.title) for d in knowledge.deployments]
     else:
         raise UsageError(f"there are no `{what}`", hint="findings, rules or deployments")
+    words = sorted({r[1] for r in rows})
     rows = [r for r in rows if not category or r[1] == category]
+    if category and not rows:
+        raise UsageError(f"no {what} of `{category}`", hint=f"one of {', '.join(words)}")
     if format == "json":
         keys = ("id", "category", "status", "title")
         typer.echo(json.dumps([dict(zip(keys, r, strict=True)) for r in rows], indent=1))

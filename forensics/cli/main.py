@@ -121,16 +121,19 @@ def _other(error: Exception, argv: list[str]) -> int:
     code = getattr(error, "exit_code", None)
     if isinstance(code, int):
         message = getattr(error, "format_message", None)
-        if message is not None:
-            _show(f"{message()}\n  hint: forensics {_named(argv)}--help lists what it takes", argv, error)
+        text = message() if message is not None else ""
+        if text:  # without words the command has printed its help
+            _show(f"{text}\n  hint: {_named(error, argv)} --help lists what it takes", argv, error)
         return code
     from forensics.cli.crash import report_bug
 
     return report_bug(error, argv)
 
 
-def _named(argv: list[str]) -> str:
-    return f"{argv[0]} " if argv and argv[0] in COMMANDS else ""
+def _named(error: Exception, argv: list[str]) -> str:
+    """The command whose use was wrong, sub-commands included."""
+    path = getattr(getattr(error, "ctx", None), "command_path", "")
+    return str(path) or ("forensics " + argv[0] if argv and argv[0] in COMMANDS else "forensics")
 
 
 def _show(text: str, argv: list[str], error: Exception) -> None:

@@ -26,6 +26,8 @@ def _what(launch: LaunchInfo, symptom: str | None) -> str:
         return f"no failure in the log; stated symptom: {symptom}"
     if launch.ended in ("running", "log-ends", "stopped") and launch.reached == "serving":
         return "no failure; the server came up and serves"
+    if launch.reached == "config" and not (launch.facts or launch.failures or launch.ranks.seen or launch.progress):
+        return "no failure, and no sign of an sglang server in the input"
     at = launch.progress or launch.reached
     if launch.ended in ("running", "log-ends"):
         return f"no failure; the log ends at {at}"

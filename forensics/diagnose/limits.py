@@ -44,6 +44,8 @@ def limits(launch: Launch) -> list[str]:
         notes.append("not shown: long or batched decode, and whether the answers are right")
     elif not failed and launch.reached != "serving" and launch.ended in ("log-ends", "running"):
         notes.append(f"not shown: anything after {launch.reached}; the end of a log is neither a crash nor a hang")
+        if launch.reached == "config" and not (launch.facts or launch.marks or launch.seen):
+            notes.append("is this the server's own log? `forensics coverage LOG` tells how its lines were read")
     return notes
 
 

@@ -174,7 +174,7 @@ def _checked(source: Source) -> Source:
         raise InputError(
             f"{source.name}: is not a text file",
             code="input-binary",
-            hint="name the log itself (archives have to be unpacked first)",
+            hint="name the log itself; .gz, .zst and tar are read as they are, other archives have to be unpacked",
         )
     return source
 

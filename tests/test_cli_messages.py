@@ -1,0 +1,49 @@
+"""What a person reads after a slip at the command line: what was wrong, what to do next, and the exit code."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from forensics.cli.main import run
+
+ROOT = Path(__file__).parent.parent
+LOG = str(ROOT / "samples" / "cases" / "run-gpu2-tp2_nan" / "log.txt")
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["analyze", "nowhere.log"], "no such file"),
+        (["analyze", LOG, "--baseline", "nowhere.log", "--quiet"], "nowhere.log"),
+        (["analyze", LOG, "--format", "xml"], "one of text"),
+        (["analyze", LOG, "--fromat", "json"], "--format"),
+        (["explain", "some-finding"], "--log"),
+        (["kb", "new", "--nope"], "forensics kb new --help"),
+        (["kb", "list", "rules", "--category", "nope"], "one of compile"),
+        (["bench", str(ROOT / "samples" / "cases"), "--only", "nope-nope"], "none of"),
+        (["fleet", LOG, "--nope"], "forensics fleet run --help"),
+        (["history", "--db", "nowhere.db"], "no history"),
+    ],
+)
+def test_a_slip_is_named_with_what_to_do(words, said, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert run(words) == 2
+    out, err = capsys.readouterr()
+    assert said in err and "hint: " in err
+    assert out == ""
+
+
+@pytest.mark.parametrize("words", [[], ["analyze"], ["kb"], ["replay"]])
+def test_a_command_without_words_prints_its_help_and_nothing_else(words, capsys):
+    assert run(words) == 2
+    out, err = capsys.readouterr()
+    assert "Usage: forensics" in out
+    assert err == ""
+
+
+def test_a_text_that_no_server_wrote_is_called_so(capsys, tmp_path):
+    (tmp_path / "notes.log").write_text("just prose\n")
+    assert run(["analyze", str(tmp_path / "notes.log")]) == 0
+    assert "no sign of an sglang server" in capsys.readouterr().out
