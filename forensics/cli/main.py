@@ -85,6 +85,8 @@ def main() -> None:
     """Run and exit. Exit codes: those of the command; 2 for bad input or usage; 70 for a bug; 130 for Ctrl-C."""
     # Few of the objects of one run form cycles; looking for them time and again takes a fifth of a short run.
     gc.set_threshold(100_000, 50, 50)
+    # Plug-ins of other packages have no business here, and looking for them takes as long as reading a small log.
+    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
     try:
         code = run(sys.argv[1:])
         sys.stdout.flush()

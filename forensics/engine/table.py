@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -98,6 +99,8 @@ class EventTable:
     lead: npt.NDArray[np.int32] = field(default_factory=lambda: np.zeros(0, np.int32))
     """Bytes of the raw line before a glued row (0 for the others); empty where the table has none."""
     _cache: dict[int, tuple[str, int]] = field(default_factory=dict, repr=False)
+    _of_kind: dict[tuple[str, ...], npt.NDArray[np.int64]] = field(default_factory=dict, repr=False)
+    _of_shape: dict[frozenset[int], npt.NDArray[np.int64]] = field(default_factory=dict, repr=False)
 
     def __len__(self) -> int:
         return len(self.offset)
@@ -139,10 +142,25 @@ class EventTable:
 
     def rows_of_kind(self, *kinds: str) -> npt.NDArray[np.int64]:
         """Rows (ascending) whose shape has one of these kinds."""
-        wanted = np.array([s.kind in kinds for s in self.shapes], dtype=bool)
-        if not len(wanted):
-            return np.zeros(0, np.int64)
-        return np.flatnonzero(wanted[self.shape]).astype(np.int64)
+        found = self._of_kind.get(kinds)
+        if found is None:
+            found = self._of_kind[kinds] = self.rows_of_shapes(i for i, s in enumerate(self.shapes) if s.kind in kinds)
+        return found
+
+    def rows_of_shapes(self, ids: Iterable[int]) -> npt.NDArray[np.int64]:
+        """Rows (ascending) that have one of these shapes. Not to be written to: they are remembered."""
+        key = frozenset(ids)
+        found = self._of_shape.get(key)
+        if found is None:
+            wanted = np.zeros(len(self.shapes), dtype=bool)
+            wanted[list(key)] = True
+            found = np.flatnonzero(wanted[self.shape]).astype(np.int64) if key else np.zeros(0, np.int64)
+            found.flags.writeable = False
+            if len(self._of_shape) > 64:
+                self._of_shape.clear()
+                self._of_kind.clear()
+            self._of_shape[key] = found
+        return found
 
     def _lead_columns(self, row: int) -> int:
         """Code points of the raw line before a glued row."""

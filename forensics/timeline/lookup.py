@@ -28,12 +28,7 @@ def shapes_where(table: EventTable, test: Callable[[Shape, str], bool]) -> list[
 
 def rows_of_shapes(table: EventTable, ids: Iterable[int]) -> Rows:
     """Rows (ascending) that have one of these shapes."""
-    wanted = np.zeros(len(table.shapes), dtype=bool)
-    chosen = list(ids)
-    if not chosen or not len(table):
-        return no_rows()
-    wanted[chosen] = True
-    return np.flatnonzero(wanted[table.shape]).astype(np.int64)
+    return table.rows_of_shapes(ids)
 
 
 def shapes_matching(table: EventTable, pattern: re.Pattern[str], kinds: frozenset[str] | None = None) -> list[int]:

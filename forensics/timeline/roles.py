@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 
 CAUSE, VICTIM, WEAK, CLIENT, DEGRADED, TEARDOWN, ADVICE, NOISE = (
     "cause",
@@ -265,7 +266,12 @@ SERVER_FRAMES = re.compile(r"managers/scheduler|model_executor/|managers/tp_work
 
 def phrase_of(text: str) -> Phrase | None:
     """The phrase that a message is, or None where the engine has no word for it."""
-    head = text[:2000]
+    return _phrase_of(text[:2000])
+
+
+@lru_cache(maxsize=2048)
+def _phrase_of(head: str) -> Phrase | None:
+    """Failures repeat their words, on each rank and in each launch."""
     return next((p for p in PHRASES if p.pattern.search(head)), None)
 
 
