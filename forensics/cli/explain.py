@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -11,6 +12,7 @@ from forensics.errors import UsageError
 
 if TYPE_CHECKING:
     from forensics.rulebook.case import Case
+    from forensics.schema.options import Options
 
 app = typer.Typer(add_completion=False)
 
@@ -28,28 +30,33 @@ def explain(
     log: Annotated[list[str] | None, typer.Option(help="The log on which to try the finding.")] = None,
     launch: Annotated[str, typer.Option(help="last (the last failed one), or a number.")] = "last",
     symptom: Annotated[str | None, typer.Option(help="What was seen.")] = None,
+    kb: Annotated[list[Path] | None, typer.Option(help="Further knowledge base folder.")] = None,
+    rules: Annotated[list[Path] | None, typer.Option(help="Further rules folder.")] = None,
+    config: Annotated[Path | None, typer.Option(help="A forensics.toml.")] = None,
+    wrapper: Annotated[str | None, typer.Option(help="Force a wrapper.")] = None,
 ) -> None:
     """Say how one line was read, or print every condition of a finding with held, failed or unknown and where."""
+    from forensics.schema.options import Options
+
+    options = Options(symptom=symptom, kb=tuple(kb or ()), rules=tuple(rules or ()), config=config, wrapper=wrapper)
     place = _PLACE.fullmatch(what)
     if log is None and place is not None:
-        _line(place.group(1), int(place.group(2)))
+        _line(place.group(1), int(place.group(2)), options)
     elif log is None:
         raise UsageError(
             f"{what}: which line, or on which log?",
             hint="forensics explain LOG:LINE, or forensics explain FINDING --log LOG; or kb show FINDING",
         )
     else:
-        _finding(what, log, launch, symptom)
+        _finding(what, log, launch, options)
 
 
-def _line(path: str, line: int) -> None:
+def _line(path: str, line: int, options: Options) -> None:
     from forensics.analysis import masker, read
     from forensics.engine.explain import explain_line
     from forensics.knowledge.store import load
     from forensics.output.clean import clean
-    from forensics.schema.options import Options
 
-    options = Options()
     knowledge = load(options)
     reading = read([path], options, knowledge)
     mask = masker(options, knowledge.config.secrets)
@@ -83,15 +90,13 @@ def _signals(case: Case, line: int) -> list[str]:
     return found
 
 
-def _finding(name: str, logs: list[str], launch: str, symptom: str | None) -> None:
+def _finding(name: str, logs: list[str], launch: str, options: Options) -> None:
     from forensics.analysis import masker, read
     from forensics.diagnose.explain import explain_finding
     from forensics.diagnose.places import Places
     from forensics.knowledge.store import load
     from forensics.output.clean import clean
-    from forensics.schema.options import Options
 
-    options = Options(symptom=symptom)
     knowledge = load(options)
     reading = read(logs, options, knowledge)
     case = _choose(reading.cases, launch)
