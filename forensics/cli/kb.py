@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer(
     no_args_is_help=True,
+    add_completion=False,
     help="Write, check, search and test the knowledge base.",
     epilog="Example: forensics kb search 'CUDA error: device-side assert'",
 )
@@ -290,7 +291,7 @@ def list_command(
 
 @app.command(epilog="Example: forensics kb show deepgemm-scale-format-mismatch")
 def show(
-    identity: str = typer.Argument(..., metavar="ID"),
+    identity: str = typer.Argument(..., metavar="ID", help="Id of a finding, a rule or a deployment."),
     kb: list[Path] = KB,
     rules: list[Path] = RULES,
     config: Path | None = CONFIG,
