@@ -15,7 +15,7 @@ from ray_cluster import cluster
 pytest.importorskip("ray")
 pytest.importorskip("pyarrow")
 
-COUNT = 240
+COUNT = 180
 
 
 def fleet(*arguments: str, cwd: Path, env: dict[str, str] | None = None) -> subprocess.Popen[str]:
@@ -39,7 +39,7 @@ def test_a_cluster_that_loses_a_worker_in_the_middle_gives_the_local_engines_byt
     large.write_text(log(9, "none", steps=4000), encoding="utf-8")
     with cluster(workers=2) as nodes:
         running = fleet("logs", "-o", "ray", "--engine", "ray", "--ray-address", nodes.address, "--split-above", "100k", cwd=tmp_path, env=nodes.environment)
-        end = time.monotonic() + 60
+        end = time.monotonic() + 240
         while parts(tmp_path / "ray") < COUNT // 4 and running.poll() is None and time.monotonic() < end:
             time.sleep(0.02)
         reached = parts(tmp_path / "ray")
@@ -47,12 +47,12 @@ def test_a_cluster_that_loses_a_worker_in_the_middle_gives_the_local_engines_byt
             running.kill()
             pytest.fail(f"{reached} parts; {running.communicate()}; {nodes.told()}")
         nodes.kill(1)
-        out, err = running.communicate(timeout=80)
+        out, err = running.communicate(timeout=240)
     assert running.returncode == 0, err
     assert reached < COUNT
     assert f"{COUNT} incidents: {COUNT // 3} show a failure, 0 could not be analyzed" in out
     local = fleet("logs", "-o", "local", cwd=tmp_path)
-    out, err = local.communicate(timeout=80)
+    out, err = local.communicate(timeout=240)
     assert local.returncode == 0, err
     assert same_bytes(tmp_path / "ray", tmp_path / "local")
     rows = sqlite3.connect(tmp_path / "ray" / "summary.sqlite").execute("select name from incidents").fetchall()
