@@ -58,7 +58,7 @@ def lint(
         found = {t: _lint(t, place) for t in place.targets}
     problems = [p for each in found.values() for p in each]
     if not paths:
-        problems += _index_problem(place)
+        problems += _index_problem(place, problems)
     return _tell(problems, len(place.targets), format)
 
 
@@ -77,10 +77,13 @@ def _fixed(found: dict[Target, list[Problem]]) -> int:
     return done
 
 
-def _index_problem(place: Workplace) -> list[Problem]:
+def _index_problem(place: Workplace, others: list[Problem]) -> list[Problem]:
+    """Whether the index of the base is stale; not asked while a file is faulty, for the index would lack it."""
     from forensics.knowledge.index import BEGIN, shown_readme, stale
 
     root = place.root
+    if any(p.severity == "error" for p in others):
+        return []
     readme = root.kb / "README.md" if root.kb is not None else None
     if readme is None or not readme.is_file() or BEGIN not in readme.read_text(encoding="utf-8", errors="replace"):
         return []
@@ -187,7 +190,7 @@ def hook(
         problems += found
         if target.path.suffix == ".md" and not any(p.severity == "error" for p in found):
             problems += _proved(target, place)
-    return _tell(problems + _index_problem(place), len(targets), "text")
+    return _tell(problems + _index_problem(place, problems), len(targets), "text")
 
 
 def _proved(target: Target, place: Workplace) -> list[Problem]:

@@ -108,7 +108,7 @@ def unknown_fact_hint(name: str, catalog: Catalog) -> str | None:
     if group == "args":
         if rest in catalog.by_dest or rest in fields(catalog):
             return None
-        near = nearest(rest, fields(catalog), 88.0)
+        near = nearest(rest, fields(catalog), 85.0)
         return f"did you mean `args.{near}`?" if near else "`args.` holds the fields of server_args by their own names"
     known = CLOSED.get(group)
     if known is None:

@@ -58,8 +58,11 @@ def test_block(finding: Finding, block: LogBlock, lib: Library) -> Problem | Non
     ]
     if block.expect == "near-miss":
         if held:
-            why = held[0].why or _grounds(held[0])
-            return _problem(block, "L407", f"the near miss is taken for this cause ({held[0].verdict})", why)
+            hint = (
+                "demand under `must` what tells them apart, or name under `excludes` what this log shows and the cause "
+                f"cannot; it holds here: {_grounds(held[0])}"
+            )
+            return _problem(block, "L407", f"the near miss is taken for this cause ({held[0].verdict})", hint)
         return None
     if not held:
         return _problem(block, "L406", "the finding is no hypothesis for this log", _instead(report, finding))

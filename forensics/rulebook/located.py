@@ -105,20 +105,20 @@ class Reader:
             self.fault("K002", f"{what} must be a mapping of keys", mapping, f"write `{next(iter(known))}: …`")
             return {}
         names = sorted(known)
-        for key in mapping.value:
-            if key not in names:
-                self._unknown_key(mapping, key, names, what)
+        meant = [self._unknown_key(mapping, key, names, what) for key in mapping.value if key not in names]
         for key in required:
-            if key not in mapping.value:
+            if key not in mapping.value and key not in meant:
                 self.fault("K004", f"{what} lacks the key `{key}`", mapping, f"add `{key}: …`")
         return mapping.value
 
-    def _unknown_key(self, mapping: Located, key: str, names: list[str], what: str) -> None:
+    def _unknown_key(self, mapping: Located, key: str, names: list[str], what: str) -> str:
+        """Note an unknown key; gives the one that is meant, if any is near."""
         line, column = mapping.key_at.get(key, (mapping.line, mapping.column))
         near = nearest(key, [n for n in names if n not in mapping.fields()])
         hint = f"did you mean `{near}`?" if near else "known keys: " + ", ".join(names)
         edit = Edit(line, column, key, near) if near else None
         self.add("K003", f"unknown key `{key}` in {what}", line, column, hint, edit)
+        return near
 
     def text(self, at: Located | None, default: str = "") -> str:
         """A scalar as text; sequences and mappings are problems."""
