@@ -32,6 +32,14 @@ def test_folder_takes_log_like_files_and_reports_the_rest_never(tmp_path: Path) 
     assert sorted(names(tmp_path, "")) == ["out.txt", "server.log", "server.log.2.gz", "stderr"]
 
 
+def test_folder_takes_json_only_where_it_is_a_log(tmp_path: Path) -> None:
+    (tmp_path / "export.json").write_text('{"MESSAGE": "hello"}\n{"MESSAGE": "again"}\n')
+    (tmp_path / "config.json").write_text('{\n "architectures": ["LlamaForCausalLM"]\n}\n')
+    (tmp_path / "list.json").write_text('["a", "b"]\n')
+    assert names(tmp_path, "") == ["export.json"]
+    assert names(tmp_path, "config.json") == ["config.json"]  # named by itself it is taken
+
+
 def test_rotated_set_is_oldest_first_whatever_the_order(tmp_path: Path) -> None:
     for name in ("server.log", "server.log.1", "server.log.2.gz", "server.log.10.zst"):
         data = gzip.compress(TEXT) if name.endswith("gz") else zstandard.compress(TEXT) if name.endswith("zst") else TEXT

@@ -80,7 +80,7 @@ def expand(name: str) -> list[Path]:
     """Paths that one name stands for, sorted: itself, the log-like files of a folder, the matches of a glob."""
     path = Path(name)
     if path.is_dir():
-        found = sorted(p for p in _walk(path) if _LOG_NAME.search(p.name))
+        found = sorted(p for p in _walk(path) if _is_log(p))
         if not found:
             raise InputError(
                 f"{name}: the folder holds no log-like file",
@@ -101,6 +101,20 @@ def expand(name: str) -> list[Path]:
 def is_log_name(name: str) -> bool:
     """Whether a file of this name in a folder or an archive is taken for a log."""
     return _LOG_NAME.search(name) is not None
+
+
+def _is_log(path: Path) -> bool:
+    """Whether a file of a folder is taken: by its name, and a `.json` only where each line is an object of its own
+    (an export of journald or a container engine; not a configuration, not a report that lies beside the log)."""
+    if not is_log_name(path.name) or path.suffix.lower() != ".json":
+        return is_log_name(path.name)
+    try:
+        with path.open("rb") as handle:
+            head = handle.read(1 << 16)
+    except OSError:
+        return True  # opening it will say what is wrong
+    first, newline, _ = head.lstrip().partition(b"\n")
+    return first.startswith(b"{") and (first.rstrip().endswith(b"}") or not newline)
 
 
 def _walk(folder: Path) -> Iterator[Path]:
