@@ -15,7 +15,7 @@ from forensics.engine.probe import probe
 from forensics.engine.series import KINDS, Places, series_of
 from forensics.engine.table import HEADED, UNATTRIBUTED, EventTable, Shape
 from forensics.engine.unwrap import GrammarUnwrapper
-from forensics.engine.worker import choose_engine, scan_source
+from forensics.engine.worker import SPLIT_ABOVE, choose_engine, give_memory_back, scan_source
 from forensics.errors import UsageError
 from forensics.grammar.header import WRAPPERS
 from forensics.ingest.inputs import Inputs, open_inputs
@@ -41,7 +41,11 @@ def scan(inputs: Inputs | Sequence[Source | Path | str], options: Options | None
         for source in sources:
             options.progress(source.name, 0, source.size)
     loaded = [Loaded(source, _load(source, options)) for source in sources]
-    return build_table(order_inputs(loaded), options)
+    table = build_table(order_inputs(loaded), options)
+    if any(source.size > SPLIT_ABOVE for source in sources):
+        del loaded
+        give_memory_back()
+    return table
 
 
 def _sources(inputs: Inputs | Sequence[Source | Path | str]) -> tuple[Source, ...]:

@@ -173,7 +173,7 @@ class EventTable:
     def _message(self, row: int) -> tuple[str, int]:
         found = self._cache.get(row)
         if found is None:
-            if len(self._cache) > 50_000:
+            if len(self._cache) > 10_000:
                 self._cache.clear()
             found = self.unwrapper.message(self.raw(row), int(self.flags[row]))
             self._cache[row] = found

@@ -77,6 +77,7 @@ def scan_source(
     ) as pool:
         later = [pool.submit(_scan_inherited, probe, forced, chunk_bytes, a, b, engine) for a, b in ranges[1:]]
         first = scan_range(source, probe, forced, chunk_bytes, *ranges[0], engine, progress)
+        give_memory_back()
         return [first, *(task.result() for task in later)]
 
 
@@ -137,8 +138,15 @@ def _keep_freed_memory() -> None:
     chunk: fetching the pages again is a tenth of the scan. Only glibc has this switch."""
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     if mallopt is not None:
-        mallopt(_M_MMAP_THRESHOLD, 1 << 30)
-        mallopt(_M_TRIM_THRESHOLD, 256 << 20)
+        mallopt(_M_MMAP_THRESHOLD, 16 << 20)
+        mallopt(_M_TRIM_THRESHOLD, 64 << 20)
+
+
+def give_memory_back() -> None:
+    """Return what the scan's arrays have freed to the system."""
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+    if trim is not None:
+        trim(0)
 
 
 def scan_range(
