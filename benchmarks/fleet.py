@@ -90,7 +90,10 @@ def write_large(folder: Path, megabytes: float) -> None:
 def local(logs: Path, out: Path, workers: int) -> Cost:
     """One run of the command on the local engine, from nothing."""
     shutil.rmtree(out, ignore_errors=True)
-    return measure([PYTHON, "-m", "forensics", "fleet", str(logs), "-o", str(out), "-q", "-j", str(workers)], memory=True)
+    cost = measure([PYTHON, "-m", "forensics", "fleet", str(logs), "-o", str(out), "-q", "-j", str(workers)], memory=True)
+    if " 0 could not be analyzed" not in cost.output:
+        raise SystemExit(f"nothing was measured: {cost.output}")
+    return cost
 
 
 def peeking(logs: Path) -> float:
