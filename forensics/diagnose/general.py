@@ -7,31 +7,37 @@ or a place, never a known cause, and stay at `possible`.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from forensics.diagnose.grounds import FOR, Ground
+from forensics.diagnose.plain import plain_of, steps_of_component
 from forensics.rulebook.case import Case
 from forensics.schema.launch import Failure
 from forensics.schema.rank import Rank
+from forensics.timeline.suspects import PEER
 
 _GB = r"([\d.]{1,16}) ?(GiB|MiB|GB|MB)"
 _OOM = re.compile(rf"Tried to allocate {_GB}.{{0,400}}?{_GB} is free")
 _SHARED = re.compile(r"Required: (\d+), Hardware limit: (\d+)")
 _TYPE = re.compile(r"([A-Za-z_][\w.]{0,100}(?:Error|Exception|Exit|Interrupt))\b")
 _STAMP = re.compile(r"^(?:\[[^\]]{4,40}\]|[EWIF]\d{4} [\d:.]+ +\d+|[\d-]{8,10}[ T][\d:.,]+Z?)\s*")
-_EXIT = re.compile(r"exit ?code:? (-?\d+)")
+_EXIT = re.compile(r"exit ?code[:=]? ?(-?\d+)")
+_ASSERT = re.compile(
+    r"device-side assert triggered|assertion `|assertion failed|\.cuh?:\d+.{0,300}assert|cuda_error_assert"
+)
 _SIGNALS = {-9: "SIGKILL", -11: "SIGSEGV", -6: "SIGABRT", -7: "SIGBUS", -15: "SIGTERM", 137: "SIGKILL", 139: "SIGSEGV",
             134: "SIGABRT", 143: "SIGTERM"}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
 class General:
-    """A general reading: `title` for the report, `why` in one sentence, its grounds, what to collect next."""
+    """A general reading: `title` for the report, `why` in one sentence, its grounds, what to collect and what to do."""
 
     title: str
     why: str
     grounds: tuple[Ground, ...]
     collect: tuple[tuple[str, str], ...] = ()
+    do: tuple[tuple[str, str], ...] = ()
 
 
 def read(case: Case) -> General | None:
@@ -39,11 +45,35 @@ def read(case: Case) -> General | None:
     failure = case.launch.failure(case.launch.first_failure)
     if failure is None:
         return None
-    for reader in (_memory, _shared_memory, _exit_code, _silent_rank, _device_assert):
+    for reader in (_device_assert, _plain, _memory, _shared_memory, _exit_code, _lost_peer, _silent_rank):
         found = reader(case, failure)
         if found is not None:
             return found
-    return _exception(case, failure)
+    found = _exception(case, failure)
+    on = frozenset(n for n, f in case.launch.facts.items() if n.startswith("feature.") and f.value is True)
+    return replace(found, do=steps_of_component(failure.component, failure.text, on))
+
+
+def _plain(case: Case, failure: Failure) -> General | None:
+    """A failure whose own words say what it is."""
+    row = plain_of(failure.text)
+    if row is None:
+        return None
+    return General(
+        f"{row.title}, during {failure.stage}", row.why, (_ground(case, failure, row.why),), row.collect, row.do
+    )
+
+
+def _lost_peer(case: Case, failure: Failure) -> General | None:
+    """The rank that reports a broken connection lives; the peer is the one in its line."""
+    found = PEER.search(failure.text)
+    if found is None or failure.suspect_ranks:
+        return None
+    peer = found.group(1) or found.group(2)
+    why = f"the rank that reports lost its connection to {peer}; the reporter itself was still at work"
+    return General(f"The peer at {peer} was lost during {failure.stage}", why, (_ground(case, failure, why),), (
+        (f"the log of the process at {peer}: what it printed last", ""),
+    ))  # fmt: skip
 
 
 def _memory(case: Case, failure: Failure) -> General | None:
@@ -126,7 +156,7 @@ def _silent_rank(case: Case, failure: Failure) -> General | None:
 
 def _device_assert(case: Case, failure: Failure) -> General | None:
     text = failure.text.lower()
-    if "assert" in text and ("device-side" in text or "assertion `" in text or ".cu" in text):
+    if _ASSERT.search(text):
         why = "a GPU kernel found a value that it does not accept; the CUDA errors that follow are consequences"
         if "probability tensor" in text:
             why = "the sampler was handed probabilities that are not finite: the numbers broke in an earlier layer"

@@ -23,6 +23,12 @@ from forensics.timeline.catalog import check_changes
 Change = tuple[FixStep, ...]
 """Steps of a fix that are one change."""
 MAX_STEPS = 5
+HANG = (
+    ("the Python and native stacks of every scheduler while it hangs", "py-spy dump --native --pid PID"),
+    ("use of every GPU while it hangs", "nvidia-smi"),
+    ("the last batch line of every rank: running requests, queue and token usage before it stood still", ""),
+)
+"""What to collect of a standstill that nothing explains."""
 _COMMAND = re.compile(r"(?:python3?|nvidia-smi|forensics|grep|dmesg|py-spy|cat|pip|ls|free|docker|kubectl|env) ")
 _PYTHON = re.compile(r"(?:^|/)python[\d.]*$")
 
@@ -39,6 +45,8 @@ def next_steps(
     proven = bool(live) and live[0].verdict == ESTABLISHED
     steps = _verify(case, live, alike) if proven else _experiments(case, live, (case, *alike))
     if not proven:
+        if not live:
+            steps += [NextStep(kind="experiment", do=do, command=command) for do, command in _direct(general)]
         steps += _data(live)
         if not live and comparison is not None:
             steps += _differences(case, comparison)
@@ -48,10 +56,16 @@ def next_steps(
             ]
         if len(steps) < 2:
             steps += [_look(j) for j in live[:2] if j.candidate.finding.fix]
+        if not live and case.symptom == "hang":
+            steps += [NextStep(kind="datum", do=f"collect {what}", command=command) for what, command in HANG]
         if not steps and case.launch.first_failure is not None:
             steps += _collect(case)
     distinct = {(s.do, s.command): s for s in steps}
     return list(distinct.values())[:MAX_STEPS]
+
+
+def _direct(general: General | None) -> tuple[tuple[str, str], ...]:
+    return general.do if general is not None else ()
 
 
 def _look(judged: Judged) -> NextStep:

@@ -81,7 +81,8 @@ VICTIM_PHRASES = _phrases(
         "peer-lost",
         r"Connection closed by (?:remote )?peer|Connection reset by peer|Broken pipe|recvValue failed"
         r"|Socket Timeout|sendBytes failed|socketProgress|NCCL communicator was aborted|ncclRemoteError"
-        r"|remote process exited|Timed out waiting \d+ms for (?:recv|send)|pair closure|^Los(?:t|ing) connection with",
+        r"|remote process exited|gloo/transport/\S+\] (?:Read|Write) error"
+        r"|Timed out waiting \d+ms for (?:recv|send)|pair closure|^Los(?:t|ing) connection with",
         "the peer",
     ),
     (
@@ -122,7 +123,7 @@ VICTIM_PHRASES = _phrases(
         "device-assert-echo",
         r"device-side assert triggered|CUDA_ERROR_LAUNCH_FAILED|unspecified launch failure"
         r"|cudaErrorAssert|CUDA_ERROR_ASSERT",
-        "the assertion text, which carries no rank",
+        "an assertion text without a rank, if there is one, else at the kernel launched before",
     ),
     (
         "pipe-closed",
@@ -219,6 +220,8 @@ CAUSE_PHRASES = _phrases(
     ("link-event", r"Got async event ?: ?(?:port error|device fatal|GID table change)"),
     ("gpu-health", r"\bXid\b.*\d|uncorrectable ECC|NVRM: "),
     ("shm", r"No space left on device|Bus error"),
+    ("gpu-fault", r"^Memory access fault by GPU node|^HW Exception by GPU node"),
+    ("panic", r"^thread '[^']{0,200}' panicked at |\bPanicException\b"),
     ("segfault", r"^Fatal Python error|\bSegmentation fault\b|!!!!!!! Segfault|Caught signal \d+"),
     ("router-start", r"^Failed to start router|router.*failed to start"),
     ("nvshmem", r"(?i:nvshmem).{0,300}(?:error|failed)|non-zero status|init failed for transport"),

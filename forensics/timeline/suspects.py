@@ -17,6 +17,13 @@ _CHILD = re.compile(r"scheduler_(?:[A-Z_]*?)(\d+)\b")
 _UNBALANCED = re.compile(r"memory capacity is unbalanced")
 _JOINED = re.compile(r"(\d{1,6})/(\d{1,6}) clients joined")
 _BATCH = re.compile(r"scheduler\.cur_batch\w*\.batch_size\(\)=(\d+)")
+PEER = re.compile(
+    r"(?:[Rr]ead|[Ww]rite) error (\[[0-9A-Fa-f.:]{2,45}\]:\d{1,5})"
+    r"|Connection (?:closed|reset) by (?:remote )?peer (\[[0-9A-Fa-f.:]{2,45}\]:\d{1,5})"
+)
+"""A lost peer that the message names by its address: the rank that reports it is the one that was still there."""
+_OF_REQUESTS = frozenset({"register", "kv-transfer"})
+"""What a rank reports of its requests' other side: a rank without such a line is no suspect for it."""
 _ONLY_SOME = 0.5
 """Silent ranks are suspects only where they are at most this share of all."""
 
@@ -42,6 +49,8 @@ def suspects(table: EventTable, launch: Launch, episode: Episode, others: list[E
         return (tuple(r for r in episode.ranks), fault.go_to)
     if fault.source == "cuda-assert" or len(every) < 2:
         return NOBODY
+    if fault.key == "health":
+        others = [o for o in others if o.first.key not in _OF_REQUESTS]
     if launch.missing:
         return launch.missing[:MAX_SHOWN], "never reported init"
     absent = tuple(r for r in every if not any(_same(r, s) for s in launch.seen))
