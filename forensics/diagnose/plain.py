@@ -53,6 +53,13 @@ PLAIN: tuple[Plain, ...] = (
         collect=_KERNEL,
     ),
     _row(
+        r"Not enough host memory available",
+        "Host memory is too small for the hierarchical cache",
+        "the line compares what the cache asks for with what the host has free; GPU memory is not meant",
+        ("ask for less with --hicache-size or --hicache-ratio, or free host memory (reserved huge pages do not count)",
+         "grep -i -E 'avail|huge' /proc/meminfo"),
+    ),
+    _row(
         r"alloc_req_slots runs out of memory",
         "The pool of request slots is used up",
         "request slots are rows of a table that is sized at the start; GPU memory did not run out",

@@ -19,7 +19,7 @@ from forensics.timeline.sharpen import name_signals, sharpen
 
 MAX_FAILURES = 64
 FURTHER_LINES = 8
-_HARMS_REQUESTS = frozenset({"request-state"})
+_HARMS_REQUESTS = frozenset({"request-state", "kv-transfer"})
 """Failures of single requests: the server goes on."""
 _HANG_KEYS = frozenset({"watchdog", "divergence", "health"})
 
