@@ -10,13 +10,11 @@ import importlib
 import pkgutil
 import random
 import re
+import re._parser as sre
 import time
 from collections.abc import Iterator
-from typing import Any
-
 from pathlib import Path
-
-import re._parser as sre
+from typing import Any
 
 import forensics
 
@@ -172,7 +170,9 @@ def _member(items: Any, rng: random.Random) -> str:
         case "RANGE":
             return chr(rng.randint(value[0], min(value[1], 0x10FFFF)))
         case _:
-            return {"CATEGORY_DIGIT": "7", "CATEGORY_SPACE": " ", "CATEGORY_WORD": "w", "CATEGORY_NOT_SPACE": "x"}.get(str(value), "a")
+            return {"CATEGORY_DIGIT": "7", "CATEGORY_SPACE": " ", "CATEGORY_WORD": "w", "CATEGORY_NOT_SPACE": "x"}.get(
+                str(value), "a"
+            )
 
 
 def _class_text(item: Any) -> str:
@@ -183,12 +183,18 @@ def _class_text(item: Any) -> str:
         case "RANGE":
             return f"\\x{value[0]:02x}-\\x{min(value[1], 0x7F):02x}"
         case _:
-            return {"CATEGORY_DIGIT": r"\d", "CATEGORY_SPACE": r"\s", "CATEGORY_WORD": r"\w", "CATEGORY_NOT_SPACE": r"\S", "CATEGORY_NOT_WORD": r"\W"}[str(value)]
+            return {
+                "CATEGORY_DIGIT": r"\d",
+                "CATEGORY_SPACE": r"\s",
+                "CATEGORY_WORD": r"\w",
+                "CATEGORY_NOT_SPACE": r"\S",
+                "CATEGORY_NOT_WORD": r"\W",
+            }[str(value)]
 
 
 def searched(place: str) -> bool:
     """Whether the program looks for the pattern anywhere in a text (patterns of tables count as searched)."""
-    module, _, name = place.rpartition(".")
+    _module, _, name = place.rpartition(".")
     uses = set()
     for path in SOURCES:
         uses |= set(re.findall(rf"\b{re.escape(name)}\b\.(\w+)", path.read_text(encoding="utf-8")))

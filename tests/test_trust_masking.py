@@ -25,7 +25,9 @@ def masked(text: str) -> str:
 @pytest.mark.parametrize("seed", range(4))
 def test_no_secret_of_the_corpus_gets_out(seed):
     found = list(cases(seed, rounds=3))
-    leaked = [c for c in found if c.secret in masked(c.text) or len(c.secret) > 24 and c.secret[8:24] in masked(c.text)]
+    leaked = [
+        c for c in found if c.secret in masked(c.text) or (len(c.secret) > 24 and c.secret[8:24] in masked(c.text))
+    ]
     assert len(found) > 2000
     assert not leaked, f"{len(leaked)} of {len(found)}: {leaked[:5]}"
 

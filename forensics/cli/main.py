@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import errno
 import importlib
 import importlib.util
 import os
@@ -89,7 +90,13 @@ def main() -> None:
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
     try:
         code = run(sys.argv[1:])
-        sys.stdout.flush()
+        try:
+            sys.stdout.flush()
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            code = _full(error)
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except BrokenPipeError:
         # the reader (head, less) went away: nothing is wrong on our side
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -115,11 +122,25 @@ def run(argv: list[str]) -> int:
         return _other(error, argv)
 
 
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+
+
+def _full(error: OSError) -> int:
+    """No room for what is to be written, or for the temporary copy of a compressed input."""
+    print(
+        f"forensics: cannot write: {error.strerror}\n  hint: free some space (TMPDIR names where copies are unfolded)",
+        file=sys.stderr,
+    )
+    return 2
+
+
 def _other(error: Exception, argv: list[str]) -> int:
     """Usage errors and exits of the command-line library, then real bugs."""
     if type(error).__name__ == "Abort":
         print("interrupted", file=sys.stderr)
         return 130
+    if isinstance(error, OSError) and error.errno in _FULL:
+        return _full(error)
     code = getattr(error, "exit_code", None)
     if isinstance(code, int):
         message = getattr(error, "format_message", None)

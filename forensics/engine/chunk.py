@@ -42,6 +42,10 @@ SlotTable = tuple[Array, Array]
 _DATE_SHIFT = {FULL: 2}
 MAX_JOINED = 64 << 20
 """Bytes of one message that a wrapper cut into lines; beyond, it is several messages."""
+MAX_RANK = 4096
+"""Indexes of a rank from this on are taken for text that only looks like one."""
+MAX_RANKS = 8192
+"""Ranks told apart in one range of an input; the rest counts as lines without a rank."""
 KEYS_COUNTED = 1 << 16
 """Combinations of axis numbers that are counted in a table; more are sorted."""
 
@@ -201,6 +205,8 @@ class ChunkScanner:
         for size in reversed(sizes):
             key, value = divmod(key, size)
             values.append(value)
+        if max(values) >= MAX_RANK or len(self.ranks) >= MAX_RANKS:
+            return -1
         return self.ranks.setdefault((names, tuple(reversed(values))), len(self.ranks))
 
     def _rows(self, words: Words8, where: _Units, clock: _Clock) -> Rows:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import glob
+import os
 import re
 import sys
 from collections.abc import Iterator, Sequence
@@ -118,11 +119,16 @@ def _is_log(path: Path) -> bool:
 
 
 def _walk(folder: Path) -> Iterator[Path]:
-    for count, path in enumerate(sorted(folder.rglob("*"))):
-        if count > 20 * MAX_FILES:
-            return
-        if path.is_file() and not any(part.startswith(".") for part in path.relative_to(folder).parts):
-            yield path
+    """Files below a folder, hidden ones left out; what cannot be read or goes away meanwhile is passed over."""
+    count = 0
+    for here, folders, files in os.walk(folder):
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        for name in sorted(files):
+            count += 1
+            if count > 20 * MAX_FILES:
+                return
+            if not name.startswith(".") and (path := Path(here, name)).is_file():
+                yield path
 
 
 def rotation_of(name: str) -> tuple[str, int]:

@@ -18,6 +18,10 @@ from forensics.timeline.starts import Start
 MAX_RANKS = 4096
 
 
+MAX_SIZE = 4096
+"""Largest size of one kind of parallelism that is believed."""
+
+
 @dataclass(frozen=True, slots=True)
 class RankView:
     """`expected` is empty for a single process, which prints no rank. `missing` holds only ranks whose node the
@@ -33,7 +37,7 @@ def number(facts: dict[str, Fact], name: str, default: int = 1) -> int:
     """An integer argument of the launch, or the default."""
     fact = facts.get(name)
     value = fact.value if fact is not None else None
-    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else default
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 < value <= MAX_SIZE else default
 
 
 def with_printed(facts: dict[str, Fact], starts: list[Start]) -> dict[str, Fact]:
@@ -41,7 +45,7 @@ def with_printed(facts: dict[str, Fact], starts: list[Start]) -> dict[str, Fact]
     found = dict(facts)
     for name in ("tp_size", "dp_size", "pp_size", "ep_size", "nnodes", "enable_dp_attention"):
         text = starts[0].field(name) if starts else ""
-        value: int | bool | None = int(text) if text.isdigit() else {"True": True, "true": True}.get(text)
+        value: int | bool | None = int(text) if text.isascii() and text.isdigit() and len(text) < 9 else {"True": True, "true": True}.get(text)
         if value is not None:
             found.setdefault(f"args.{name}", Fact(f"args.{name}", value, None))
     return found

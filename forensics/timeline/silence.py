@@ -18,6 +18,8 @@ FEW = 4
 SHARED = 0.6
 """A rank's silence that lies to this share inside one of the whole launch is that one."""
 MAX_SILENCES = 64
+MAX_RANKS = 256
+"""Ranks that are compared with each other; in a log of more, only silences of the whole launch are told."""
 
 Silence = tuple[Rank | None, float, float]
 
@@ -36,6 +38,8 @@ def find_silences(table: EventTable, inside: Rows) -> tuple[Silence, ...]:
     limit = threshold(np.diff(np.sort(times)))
     last = float(times.max())
     known = np.unique(ranks[ranks >= 0]).tolist()
+    if len(known) > MAX_RANKS:
+        known = []
     talkers = set(np.unique(ranks[batch & (ranks >= 0)]).tolist())
     own = {index: np.sort(times[ranks == index]) for index in known}
     for index in known if len(known) > 1 else []:
