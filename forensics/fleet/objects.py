@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from forensics.errors import ForensicsError, InputError
-from forensics.ingest.inputs import expand, is_log_name
+from forensics.ingest.inputs import expand, is_log_file
 from forensics.schema.report import ProblemInfo
 
 _URL = re.compile(r"[a-z][a-z0-9+.-]*://", re.I)
@@ -87,7 +87,7 @@ def _walk(name: str) -> list[Path]:
     found = [
         p
         for p in path.rglob("*")
-        if is_log_name(p.name) and p.is_file() and not any(s.startswith(".") for s in p.relative_to(path).parts)
+        if p.is_file() and is_log_file(p) and not any(s.startswith(".") for s in p.relative_to(path).parts)
     ]
     return sorted(found) or expand(name)
 

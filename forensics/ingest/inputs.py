@@ -81,7 +81,7 @@ def expand(name: str) -> list[Path]:
     """Paths that one name stands for, sorted: itself, the log-like files of a folder, the matches of a glob."""
     path = Path(name)
     if path.is_dir():
-        found = sorted(p for p in _walk(path) if _is_log(p))
+        found = sorted(p for p in _walk(path) if is_log_file(p))
         if not found:
             raise InputError(
                 f"{name}: the folder holds no log-like file",
@@ -104,7 +104,7 @@ def is_log_name(name: str) -> bool:
     return _LOG_NAME.search(name) is not None
 
 
-def _is_log(path: Path) -> bool:
+def is_log_file(path: Path) -> bool:
     """Whether a file of a folder is taken: by its name, and a `.json` only where each line is an object of its own
     (an export of journald or a container engine; not a configuration, not a report that lies beside the log)."""
     if not is_log_name(path.name) or path.suffix.lower() != ".json":
