@@ -60,6 +60,18 @@ class Cluster:
         """The last words of every node, for a test that fails."""
         return "\n".join(p.read_text(errors="replace")[-800:] for p in sorted(self.folder.glob("node*.txt")))
 
+    def join(self) -> None:
+        """Start a worker node and wait until it is up; a busy machine may need a second try."""
+        for _ in range(3):
+            self.start(f"--address={self.address}", "--num-cpus=1", "--node-ip-address=127.0.0.1")
+            node, said = self.nodes[-1], self.folder / f"node{len(self.nodes) - 1}.txt"
+            while node.poll() is None:
+                if "Ray runtime started" in said.read_text(errors="replace"):
+                    return
+                time.sleep(0.1)
+            self.nodes.pop()
+        raise TimeoutError(f"no node joins the cluster: {said.read_text(errors='replace')[-800:]}")
+
     def kill(self, node: int) -> None:
         """End a node at once, workers and all, as a lost host would."""
         for pid in reversed(tree(self.nodes[node].pid)):
@@ -80,10 +92,17 @@ def cluster(workers: int) -> Iterator[Cluster]:
     port = _free_port()
     made = Cluster(f"127.0.0.1:{port}", folder)
     try:
-        made.start("--head", f"--port={port}", "--num-cpus=0", "--include-dashboard=false", f"--temp-dir={folder}/ray", "--node-ip-address=127.0.0.1")
+        made.start(
+            "--head",
+            f"--port={port}",
+            "--num-cpus=0",
+            "--include-dashboard=false",
+            f"--temp-dir={folder}/ray",
+            "--node-ip-address=127.0.0.1",
+        )
         _wait_for(port)
         for _ in range(workers):
-            made.start(f"--address={made.address}", "--num-cpus=1", "--node-ip-address=127.0.0.1")
+            made.join()
         yield made
     finally:
         made.close()
