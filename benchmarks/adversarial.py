@@ -17,7 +17,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 
-import adversarial_logs  # noqa: E402
+import adversarial_logs
 
 TIMES = 10.0
 MEMORY_GB = 3

@@ -244,9 +244,7 @@ def linear(one: Cost, most: Cost, workers: int, load: float) -> str:
     growth, speedup = most.cpu / one.cpu, one.wall / most.wall
     alone = one.wall <= 1.3 * one.cpu
     text = f"With {workers} workers the CPU time for the same work is {growth:.2f} times that with one"
-    text += (
-        ": the workers cost each other little. " if growth < 1.15 else ", the start of one more process included. "
-    )
+    text += ": the workers cost each other little. " if growth < 1.15 else ", the start of one more process included. "
     if alone and 0.8 * workers <= speedup <= 1.1 * workers:
         return text + f"The wall time is {speedup:.2f} times shorter: linear to the {workers} cores here."
     if alone:

@@ -58,7 +58,27 @@ WARNINGS = (
     "Request {h} was waiting in the queue for {a}.{c} s",
     "Cache flushed successfully!",
 )
-WORDS = ["why", "does", "the", "café", "run", "out", "of", "naïve", "tokens", "when", "東京", "asks", "for", "more", "than", "[2026-01-01]", "lines", "of", "code"]
+WORDS = [
+    "why",
+    "does",
+    "the",
+    "café",
+    "run",
+    "out",
+    "of",
+    "naïve",
+    "tokens",
+    "when",
+    "東京",
+    "asks",
+    "for",
+    "more",
+    "than",
+    "[2026-01-01]",
+    "lines",
+    "of",
+    "code",
+]
 
 
 class Generator:

@@ -120,21 +120,39 @@ class Bench:
 
     def growth(self, sizes: list[float]) -> list[str]:
         """Cost by size: it has to grow linearly, and memory has to stay bounded."""
-        lines = ["| log | engine | `grep -c` wall / CPU | `analyze` wall | CPU | CPU per MB | peak memory | wall / wall of grep | CPU / CPU of grep |",
-                 "|---|---|---|---|---|---|---|---|---|"]
+        lines = [
+            "| log | engine | `grep -c` wall / CPU | `analyze` wall | CPU | CPU per MB | peak memory | wall / wall of grep | CPU / CPU of grep |",
+            "|---|---|---|---|---|---|---|---|---|",
+        ]
         for size in sizes:
             path = self.log(size)
             self.analyze(path) if size < 150 else None
             for engine in self.engines:
                 found = self.pair(path, engine)
                 whole = found.whole
-                lines.append(f"| {size:g} MB | {engine} | {found.grep.wall:.2f} / {found.grep.cpu:.2f} s | {whole.wall:.2f} s | {whole.cpu:.2f} s | {1000 * whole.cpu / size:.1f} ms | "
-                             f"{whole.memory:.0f} MB | {found.wall_ratio:.1f} | {found.cpu_ratio:.1f} |")
+                lines.append(
+                    f"| {size:g} MB | {engine} | {found.grep.wall:.2f} / {found.grep.cpu:.2f} s | {whole.wall:.2f} s | {whole.cpu:.2f} s | {1000 * whole.cpu / size:.1f} ms | "
+                    f"{whole.memory:.0f} MB | {found.wall_ratio:.1f} | {found.cpu_ratio:.1f} |"
+                )
                 print(lines[-1], flush=True)
                 if size >= 1000:
-                    self.goals.append(_goal(f"peak memory of `analyze` at most {MEMORY_GOAL[size > 2000]:.0f} MB", whole.memory, MEMORY_GOAL[size > 2000], f"MB on {size:g} MB ({engine})"))
+                    self.goals.append(
+                        _goal(
+                            f"peak memory of `analyze` at most {MEMORY_GOAL[size > 2000]:.0f} MB",
+                            whole.memory,
+                            MEMORY_GOAL[size > 2000],
+                            f"MB on {size:g} MB ({engine})",
+                        )
+                    )
                 if size == 1000:
-                    self.goals.append(_goal(f"`analyze` at most {GOALS[engine]:.0f} times the wall time of `grep -c`", found.wall_ratio, GOALS[engine], f"({engine})"))
+                    self.goals.append(
+                        _goal(
+                            f"`analyze` at most {GOALS[engine]:.0f} times the wall time of `grep -c`",
+                            found.wall_ratio,
+                            GOALS[engine],
+                            f"({engine})",
+                        )
+                    )
             if size > 150 and path.parent == self.folder:
                 path.unlink()
         return lines
@@ -142,27 +160,41 @@ class Bench:
     def tools(self) -> list[str]:
         """Rates of other ways to read the same log, MB per CPU second."""
         hundred, twenty, two = self.log(100), self.log(20), self.log(2)
-        rows = [("`LC_ALL=C grep -c 'Decode batch'`", 100.0, self.grep(hundred)),
-                ("forensics scan, one process (rows, series, ranks, times)", 100.0, self.scan(hundred, 1))]
+        rows = [
+            ("`LC_ALL=C grep -c 'Decode batch'`", 100.0, self.grep(hundred)),
+            ("forensics scan, one process (rows, series, ranks, times)", 100.0, self.scan(hundred, 1)),
+        ]
         if importlib.util.find_spec("numba"):
             self.scan(two, 1, "compiled")
             rows.append(("forensics scan, one process, compiled kernel", 100.0, self.scan(hundred, 1, "compiled")))
         if shutil.which("lnav"):
-            rows.append(("lnav, headless index (`select count(*) from all_logs`)", 100.0,
-                         best(["lnav", "-n", "-c", ";select count(*) from all_logs", str(hundred)], 1)))
+            rows.append(
+                (
+                    "lnav, headless index (`select count(*) from all_logs`)",
+                    100.0,
+                    best(["lnav", "-n", "-c", ";select count(*) from all_logs", str(hundred)], 1),
+                )
+            )
         if importlib.util.find_spec("drain3"):
             rows.append(("Drain3 (templates only)", 20.0, best([PYTHON, "-c", DRAIN, str(twenty)], 1)))
         rows.append(("the same grammar, pure Lark, every line", 2.0, best([PYTHON, "-c", PURE_LARK, str(two)], 1)))
         mine = rows[1]
-        lines = ["| tool | log | wall | CPU | MB per CPU second | its CPU per MB / that of the numpy scan |", "|---|---|---|---|---|---|"]
+        lines = [
+            "| tool | log | wall | CPU | MB per CPU second | its CPU per MB / that of the numpy scan |",
+            "|---|---|---|---|---|---|",
+        ]
         for name, size, cost in rows:
             factor = (cost.cpu / size) / (mine[2].cpu / mine[1])
-            lines.append(f"| {name} | {size:g} MB | {cost.wall:.2f} s | {cost.cpu:.2f} s | {size / max(cost.cpu, 0.005):.1f} | {factor:.1f} |")
+            lines.append(
+                f"| {name} | {size:g} MB | {cost.wall:.2f} s | {cost.cpu:.2f} s | {size / max(cost.cpu, 0.005):.1f} | {factor:.1f} |"
+            )
             print(lines[-1], flush=True)
             least_factor = next((f for word, f in AT_LEAST.items() if word in name), None)
             if least_factor is not None:
                 state = "met" if factor >= least_factor else "not met"
-                self.goals.append(f"- one process, CPU per MB, at least {least_factor:g} times as fast as {name}: {factor:.1f}, {state}.")
+                self.goals.append(
+                    f"- one process, CPU per MB, at least {least_factor:g} times as fast as {name}: {factor:.1f}, {state}."
+                )
         return lines
 
     def worst(self) -> list[str]:
@@ -174,9 +206,13 @@ class Bench:
             write(path, 50)
             worst = self.scan(path, 1)
             path.unlink()
-            self.goals.append(_goal(f"50 MB in which {name} within 10 times the normal rate", worst.cpu / normal.cpu, 10.0, ""))
-            found.append(f"50 MB in which {name}: scan {worst.cpu:.1f} s CPU, {worst.memory:.0f} MB, "
-                         f"{worst.cpu / normal.cpu:.1f} times the normal mix ({normal.cpu:.2f} s).")
+            self.goals.append(
+                _goal(f"50 MB in which {name} within 10 times the normal rate", worst.cpu / normal.cpu, 10.0, "")
+            )
+            found.append(
+                f"50 MB in which {name}: scan {worst.cpu:.1f} s CPU, {worst.memory:.0f} MB, "
+                f"{worst.cpu / normal.cpu:.1f} times the normal mix ({normal.cpu:.2f} s)."
+            )
         return found
 
     def small(self) -> list[str]:
@@ -186,9 +222,13 @@ class Bench:
         rounds = [(measure([*self.prefix, PYTHON, "-c", IMPORTS]), self.analyze(path)) for _ in range(5)]
         imports, whole = least([i for i, _ in rounds]), least([w for _, w in rounds])
         wall = whole.wall / imports.wall
-        self.goals.append(_goal("a 1 MB log in at most 3 times the imports alone", wall, 3.0, f"(CPU {whole.cpu / imports.cpu:.1f})"))
-        return [f"1 MB: whole analysis {whole.wall:.2f} s, {whole.cpu:.2f} s CPU; `python -c '{IMPORTS}'` alone {imports.wall:.2f} s, {imports.cpu:.2f} s CPU "
-                f"(ratio {wall:.1f}, CPU {whole.cpu / imports.cpu:.1f})."]
+        self.goals.append(
+            _goal("a 1 MB log in at most 3 times the imports alone", wall, 3.0, f"(CPU {whole.cpu / imports.cpu:.1f})")
+        )
+        return [
+            f"1 MB: whole analysis {whole.wall:.2f} s, {whole.cpu:.2f} s CPU; `python -c '{IMPORTS}'` alone {imports.wall:.2f} s, {imports.cpu:.2f} s CPU "
+            f"(ratio {wall:.1f}, CPU {whole.cpu / imports.cpu:.1f})."
+        ]
 
     def more_rules(self) -> list[str]:
         """What 200 further rules cost on 100 MB, once they are in the cache."""
@@ -196,11 +236,15 @@ class Bench:
         _copied_rules(folder)
         path = self.log(100)
         self.analyze(path, "numpy", "--rules", str(folder))
-        rounds = [(self.analyze(path), self.analyze(path, "numpy", "--rules", str(folder))) for _ in range(max(3, self.runs))]
+        rounds = [
+            (self.analyze(path), self.analyze(path, "numpy", "--rules", str(folder))) for _ in range(max(3, self.runs))
+        ]
         plain, more = least([a for a, _ in rounds]), least([b for _, b in rounds])
         share = 100 * (more.cpu / plain.cpu - 1)
         self.goals.append(_goal(f"{MORE_RULES} further rules cost less than 10 % CPU on 100 MB", share, 10.0, "%"))
-        return [f"{MORE_RULES} further rules on 100 MB: {more.cpu:.2f} s CPU instead of {plain.cpu:.2f} s ({share:+.0f} %)."]
+        return [
+            f"{MORE_RULES} further rules on 100 MB: {more.cpu:.2f} s CPU instead of {plain.cpu:.2f} s ({share:+.0f} %)."
+        ]
 
 
 def _goal(text: str, measured: float, bound: float, where: str) -> str:
@@ -212,8 +256,10 @@ def _flood(path: Path, megabytes: int) -> None:
     with path.open("w", encoding="ascii") as out:
         while left > 0:
             count += 1
-            line = (f"/pytorch/aten/src/ATen/native/cuda/IndexKernel.cu:94: operator(): block: [{count // 128},0,0], thread: [{count % 128},0,0] "
-                    'Assertion `-sizes[i] <= index && index < sizes[i] && "index out of bounds"` failed.\n')
+            line = (
+                f"/pytorch/aten/src/ATen/native/cuda/IndexKernel.cu:94: operator(): block: [{count // 128},0,0], thread: [{count % 128},0,0] "
+                'Assertion `-sizes[i] <= index && index < sizes[i] && "index out of bounds"` failed.\n'
+            )
             left -= len(line)
             out.write(line)
 
@@ -243,20 +289,53 @@ def _unique_lines(path: Path, megabytes: int) -> None:
 
 def page(bench: Bench, sizes: list[float], command: str) -> str:
     load = os.getloadavg()[0]
-    small, growth, tools, worst, rules = bench.small(), bench.growth(sizes), bench.tools(), bench.worst(), bench.more_rules()
-    cpu = next((line.split(":", 1)[1].strip() for line in Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("model name")), platform.machine())
-    return "\n".join([
-        "# Performance", "",
-        "Generated by the benchmark; do not edit. Reproduce with", "", f"    {command}", "",
-        f"Machine: {cpu}, {os.cpu_count()} cores, Python {platform.python_version()}. Load of the machine by others when the run began: {load:.1f} processes, {os.getloadavg()[0]:.1f} at the end. "
-        f"Figures are the best of {bench.runs} rounds, in which grep and the analysis take turns; ratios are those of the best figures. Two processes share two cores only on an idle machine: "
-        "where wall and CPU disagree, CPU is the steadier figure. Logs come from `benchmarks/generate.py` (8 ranks). Memory is the proportional set size of all processes together.", "",
-        "## Goals", "", *bench.goals, "",
-        "## Growth with size", "", *growth, "",
-        "`analyze` is the whole command with all shipped rules and findings, start-up included; large logs are read by two processes.", "",
-        "## Against other tools", "", *tools, "",
-        "## Worst case and small logs", "", *(f"- {line}" for line in (*worst, *small, *rules)), "",
-    ])
+    small, growth, tools, worst, rules = (
+        bench.small(),
+        bench.growth(sizes),
+        bench.tools(),
+        bench.worst(),
+        bench.more_rules(),
+    )
+    cpu = next(
+        (
+            line.split(":", 1)[1].strip()
+            for line in Path("/proc/cpuinfo").read_text().splitlines()
+            if line.startswith("model name")
+        ),
+        platform.machine(),
+    )
+    return "\n".join(
+        [
+            "# Performance",
+            "",
+            "Generated by the benchmark; do not edit. Reproduce with",
+            "",
+            f"    {command}",
+            "",
+            f"Machine: {cpu}, {os.cpu_count()} cores, Python {platform.python_version()}. Load of the machine by others when the run began: {load:.1f} processes, {os.getloadavg()[0]:.1f} at the end. "
+            f"Figures are the best of {bench.runs} rounds, in which grep and the analysis take turns; ratios are those of the best figures. Two processes share two cores only on an idle machine: "
+            "where wall and CPU disagree, CPU is the steadier figure. Logs come from `benchmarks/generate.py` (8 ranks). Memory is the proportional set size of all processes together.",
+            "",
+            "## Goals",
+            "",
+            *bench.goals,
+            "",
+            "## Growth with size",
+            "",
+            *growth,
+            "",
+            "`analyze` is the whole command with all shipped rules and findings, start-up included; large logs are read by two processes.",
+            "",
+            "## Against other tools",
+            "",
+            *tools,
+            "",
+            "## Worst case and small logs",
+            "",
+            *(f"- {line}" for line in (*worst, *small, *rules)),
+            "",
+        ]
+    )
 
 
 def main() -> None:
@@ -265,14 +344,19 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--folder", type=Path)
     parser.add_argument("--write", type=Path)
-    parser.add_argument("--prefix", default="", help="words before grep and the analysis, as `chrt -r 1` on a busy machine")
+    parser.add_argument(
+        "--prefix", default="", help="words before grep and the analysis, as `chrt -r 1` on a busy machine"
+    )
     parser.add_argument("--logs", type=Path, help="folder with generated logs: 1000.log is the one of 1000 MB")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="forensics-bench-", dir=options.folder) as folder:
         bench = Bench(Path(folder), options.runs, options.prefix.split(), options.logs)
         prefix = f" --prefix '{options.prefix}'" if options.prefix else ""
-        text = page(bench, [float(s) for s in options.sizes.split(",")],
-                    f"python benchmarks/run.py --sizes {options.sizes} --runs {options.runs}{prefix} --write docs/performance.md")
+        text = page(
+            bench,
+            [float(s) for s in options.sizes.split(",")],
+            f"python benchmarks/run.py --sizes {options.sizes} --runs {options.runs}{prefix} --write docs/performance.md",
+        )
     if options.write:
         options.write.write_text(text, encoding="utf-8")
     else:

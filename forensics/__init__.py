@@ -1,8 +1,8 @@
 """Log forensics and a knowledge base for sglang servers.
 
-    import forensics
-    report = forensics.analyze("server.log")
-    print(report.headline)
+import forensics
+report = forensics.analyze("server.log")
+print(report.headline)
 """
 
 from __future__ import annotations

@@ -100,7 +100,15 @@ def read_table(
     blocks = find_blocks(table)
     rules = knowledge.rules
     earlier: list[Case] = []
-    for launch in find_launches(table, blocks, options):
+    launches = find_launches(table, blocks, options)
+    if launches and launches[0].id != "L1":
+        left = int(launches[0].id.removeprefix("L")) - 1
+        hint = "--since, or a part of the log, gets at the older ones"
+        problems = (
+            *problems,
+            ProblemInfo(message=f"the first {left} launches were left out", code="input-launches", hint=hint),
+        )
+    for launch in launches:
         named = replace(launch, id=prefix + launch.id.removeprefix("L"))
         signals = match_rules(rules, table, blocks, named)
         full = find_failures(table, blocks, named, signals, rules)

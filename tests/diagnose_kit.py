@@ -72,7 +72,20 @@ log_evidence: {evidence}
 ## Fix
 ## History
 """
-LISTS = ("applies", "must", "decisive", "strong", "weak", "against", "excludes", "explains", "shows", "symptoms", "look_alikes", "fix")
+LISTS = (
+    "applies",
+    "must",
+    "decisive",
+    "strong",
+    "weak",
+    "against",
+    "excludes",
+    "explains",
+    "shows",
+    "symptoms",
+    "look_alikes",
+    "fix",
+)
 
 
 def launch_text(

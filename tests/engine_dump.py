@@ -7,7 +7,10 @@ from forensics.engine.table import EventTable
 
 def dump(table: EventTable) -> dict[str, object]:
     """Everything of a table but the names and compression of its inputs."""
-    out: dict[str, object] = {n: getattr(table, n).tobytes() for n in ("source", "offset", "length", "line", "time", "rank", "shape", "flags", "lead")}
+    out: dict[str, object] = {
+        n: getattr(table, n).tobytes()
+        for n in ("source", "offset", "length", "line", "time", "rank", "shape", "flags", "lead")
+    }
     out["ranks"] = [str(r) for r in table.ranks]
     out["shapes"] = table.shapes
     out["counts"] = table.counts

@@ -56,9 +56,15 @@ def log(
             f"{at(ranks[0])} Decode batch, #running-req: {1 + step % 9}, #token: {100 + number * 7 + step}, token usage: 0.0{step % 10}, cuda graph: True, gen throughput (token/s): {900 + (number * 13 + step) % 400}.25, #queue-req: 0"
         )
     if failure == "oom":
-        lines += _raised(at, ranks[1], f"torch.OutOfMemoryError: CUDA out of memory. Tried to allocate {2 + number % 5}.00 GiB. GPU 1 has a total capacity of 79.11 GiB of which 1.02 GiB is free.")
+        lines += _raised(
+            at,
+            ranks[1],
+            f"torch.OutOfMemoryError: CUDA out of memory. Tried to allocate {2 + number % 5}.00 GiB. GPU 1 has a total capacity of 79.11 GiB of which 1.02 GiB is free.",
+        )
     if failure == "odd":
-        lines += _raised(at, ranks[0], f"ValueError: lattice widget {number * 31} refused the frobnication of slot {number % 7}")
+        lines += _raised(
+            at, ranks[0], f"ValueError: lattice widget {number * 31} refused the frobnication of slot {number % 7}"
+        )
     return "\n".join(lines) + "\n"
 
 
@@ -80,7 +86,13 @@ def write_fleet(folder: Path, count: int, services: int = 4, machines: int = 10)
     paths = []
     for number in range(count):
         failure = FAILURES[1 + number // 3 % 3] if number % 3 == 0 else "none"
-        path = folder / f"chat-{'abcdefgh'[number % services]}" / f"node-{number % machines}" / f"run-{number}" / "server.log"
+        path = (
+            folder
+            / f"chat-{'abcdefgh'[number % services]}"
+            / f"node-{number % machines}"
+            / f"run-{number}"
+            / "server.log"
+        )
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(log(number, failure), encoding="utf-8")
         paths.append(path)

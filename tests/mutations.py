@@ -7,7 +7,9 @@ from collections.abc import Callable
 
 STAMP = re.compile(r"^\[(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)[.,]?\d*((?: [A-Z_]+\d+)*)\]")
 RANKED = re.compile(r"^\[(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)[.,]?\d*((?: [A-Z_]+\d+)+)\] (?!.*Traceback)")
-FRAMEWORK = re.compile(r'"/(?:[\w.+-]+/)+(?=(?:sglang|torch|transformers|triton|vllm|flashinfer|uvicorn|multiprocessing)/)')
+FRAMEWORK = re.compile(
+    r'"/(?:[\w.+-]+/)+(?=(?:sglang|torch|transformers|triton|vllm|flashinfer|uvicorn|multiprocessing)/)'
+)
 MODEL = re.compile(r"model_path='([^']+)'|--model(?:-path)?[= ](\S+)")
 NOISE = (
     "{stamp} Ignore import error when loading sglang.srt.models.some_model: No module named 'some_extra'",

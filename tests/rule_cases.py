@@ -55,9 +55,21 @@ def launch_of(table, **more) -> Launch:
     """A launch over all rows of a table; every field can be given."""
     marks = more.pop("marks", ())
     values = {
-        "id": "L1", "rows": np.arange(len(table), dtype=np.int64), "sources": (0,), "lines": (1, len(table)), "reached": "serving",
-        "ended": "crashed", "ended_row": None, "ended_why": "", "expected": (), "seen": tuple(table.ranks), "missing": (), "stages": {},
-        "marks": tuple(marks), "facts": {}, "version": VersionInterval(),
+        "id": "L1",
+        "rows": np.arange(len(table), dtype=np.int64),
+        "sources": (0,),
+        "lines": (1, len(table)),
+        "reached": "serving",
+        "ended": "crashed",
+        "ended_row": None,
+        "ended_why": "",
+        "expected": (),
+        "seen": tuple(table.ranks),
+        "missing": (),
+        "stages": {},
+        "marks": tuple(marks),
+        "facts": {},
+        "version": VersionInterval(),
     }
     values.update(more)
     return Launch(**values)
@@ -73,7 +85,15 @@ def case_of(text: str, *rules: Rule, symptom: str | None = None, earlier=(), **m
     """A case over a hand-made launch."""
     table, blocks = table_of(text)
     launch = launch_of(table, **more)
-    return Case(table, blocks, launch, match_rules(rules, table, blocks, launch), {r.id: r for r in rules}, symptom, tuple(earlier))
+    return Case(
+        table,
+        blocks,
+        launch,
+        match_rules(rules, table, blocks, launch),
+        {r.id: r for r in rules},
+        symptom,
+        tuple(earlier),
+    )
 
 
 def facts(**values: object) -> dict[str, Fact]:
@@ -84,8 +104,17 @@ def facts(**values: object) -> dict[str, Fact]:
 def failure(row: int, rank: str | None = None, **more) -> Failure:
     """A first failure."""
     values = {
-        "id": "F1", "role": "root", "outcome": "terminal", "stage": "decode", "row": row, "rows": (row,), "rank": Rank.parse(rank) if rank else None,
-        "ranks": (), "count": 1, "mechanism": "m", "text": "",
+        "id": "F1",
+        "role": "root",
+        "outcome": "terminal",
+        "stage": "decode",
+        "row": row,
+        "rows": (row,),
+        "rank": Rank.parse(rank) if rank else None,
+        "ranks": (),
+        "count": 1,
+        "mechanism": "m",
+        "text": "",
     }
     values.update(more)
     return Failure(**values)

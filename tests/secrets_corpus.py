@@ -166,7 +166,9 @@ def _keys(rng: random.Random) -> Iterator[Case]:
         body = base64.b64encode(rng.randbytes(600)).decode()
         rows = [body[i : i + 64] for i in range(0, len(body), 64)]
         head, tail = f"-----BEGIN {name}-----", f"-----END {name}-----"
-        yield Case("private key", "escaped", f'{{"private_key": "{head}\\n' + "\\n".join(rows) + f'\\n{tail}\\n"}}', rows[0])
+        yield Case(
+            "private key", "escaped", f'{{"private_key": "{head}\\n' + "\\n".join(rows) + f'\\n{tail}\\n"}}', rows[0]
+        )
         yield Case("private key", "lines", "\n".join([head, *rows, tail]), rows[-1])
 
 

@@ -16,7 +16,9 @@ from forensics.schema.rank import Rank
 from forensics.schema.span import Span
 
 A, B, C = simple("sig-a", "alpha happened"), simple("sig-b", "beta happened"), simple("sig-c", "gamma happened")
-SIZE = rule("id: pool\ntitle: t\nmatch: {any: ['pool has (?P<have>\\d+) of (?P<size>\\d+)']}\ncaptures: {have: int, size: int}\nrole: root")
+SIZE = rule(
+    "id: pool\ntitle: t\nmatch: {any: ['pool has (?P<have>\\d+) of (?P<size>\\d+)']}\ncaptures: {have: int, size: int}\nrole: root"
+)
 NOTE = simple("note", "scale note", role="warning")
 DONE = simple("load-end", "Load done", role="progress")
 PROC = simple("child-died", "child died", scope="process")
@@ -29,16 +31,19 @@ def line(second: int, rank: int, text: str) -> str:
     return f"[2026-01-05 10:{second // 60:02}:{second % 60:02} TP{rank}] {text}"
 
 
-LOG = "\n".join(
-    [
-        line(0, 0, "alpha happened"),
-        line(1, 1, "alpha happened"),
-        line(5, 1, "beta happened"),
-        line(6, 0, "pool has 5 of 9"),
-        line(7, 1, "pool has 9 of 9"),
-        line(8, 0, "end"),
-    ]
-) + "\n"
+LOG = (
+    "\n".join(
+        [
+            line(0, 0, "alpha happened"),
+            line(1, 1, "alpha happened"),
+            line(5, 1, "beta happened"),
+            line(6, 0, "pool has 5 of 9"),
+            line(7, 1, "pool has 9 of 9"),
+            line(8, 0, "end"),
+        ]
+    )
+    + "\n"
+)
 TWO = ranks("TP0", "TP1")
 
 
@@ -50,19 +55,47 @@ def case(text: str = LOG, **more) -> Case:
 @pytest.mark.parametrize(
     ("condition", "value"),
     [
-        ("sig-a", True), ("sig-c", False), ("not sig-c", True), ("sig-a and sig-c", False), ("sig-a or sig-c", True),
-        ("sig-a before sig-b", True), ("sig-b before sig-a", False), ("sig-a before sig-c", False),
-        ("sig-a on every rank", True), ("sig-b on every rank", False), ("sig-b on some rank", True), ("sig-b on one rank", True),
-        ("sig-a on one rank", False), ("sig-b on rank TP1", True), ("sig-b on rank TP0", False),
-        ("sig-a before sig-b on rank TP1", True), ("sig-a before sig-b on every rank", False), ("sig-a before sig-b on some rank", True),
+        ("sig-a", True),
+        ("sig-c", False),
+        ("not sig-c", True),
+        ("sig-a and sig-c", False),
+        ("sig-a or sig-c", True),
+        ("sig-a before sig-b", True),
+        ("sig-b before sig-a", False),
+        ("sig-a before sig-c", False),
+        ("sig-a on every rank", True),
+        ("sig-b on every rank", False),
+        ("sig-b on some rank", True),
+        ("sig-b on one rank", True),
+        ("sig-a on one rank", False),
+        ("sig-b on rank TP1", True),
+        ("sig-b on rank TP0", False),
+        ("sig-a before sig-b on rank TP1", True),
+        ("sig-a before sig-b on every rank", False),
+        ("sig-a before sig-b on some rank", True),
         ("child-died on every rank", False),
-        ("pool.have < pool.size", True), ("pool.have > pool.size", False), ("pool.have + 4 = pool.size", True),
-        ("pool.size - pool.have >= 4 and pool.have * 2 > pool.size", True), ("pool.size / 0 > 1", None),
-        ("count sig-a >= 2", True), ("count sig-a >= 3", False), ("count sig-a >= 2 within 2s", True), ("count sig-c = 0", True),
-        ("count pool >= 2 within 0.5s", False), ("count sig-a on rank TP0 = 1", True),
-        ("absent sig-c", True), ("absent sig-a", False), ("absent sig-c on rank TP1", True),
-        ("first failure has sig-a", False), ("symptom garbage", False), ("stage reached load", True), ("ended = crashed", True),
-        ("ended in {hung, killed}", False), ("ended != hung", True), ("known args.tp_size", False), ("silence > 1s", False),
+        ("pool.have < pool.size", True),
+        ("pool.have > pool.size", False),
+        ("pool.have + 4 = pool.size", True),
+        ("pool.size - pool.have >= 4 and pool.have * 2 > pool.size", True),
+        ("pool.size / 0 > 1", None),
+        ("count sig-a >= 2", True),
+        ("count sig-a >= 3", False),
+        ("count sig-a >= 2 within 2s", True),
+        ("count sig-c = 0", True),
+        ("count pool >= 2 within 0.5s", False),
+        ("count sig-a on rank TP0 = 1", True),
+        ("absent sig-c", True),
+        ("absent sig-a", False),
+        ("absent sig-c on rank TP1", True),
+        ("first failure has sig-a", False),
+        ("symptom garbage", False),
+        ("stage reached load", True),
+        ("ended = crashed", True),
+        ("ended in {hung, killed}", False),
+        ("ended != hung", True),
+        ("known args.tp_size", False),
+        ("silence > 1s", False),
     ],
 )
 def test_what_conditions_come_to(condition: str, value: bool | None) -> None:
@@ -93,9 +126,15 @@ def test_unknown_is_neither() -> None:
 @pytest.mark.parametrize(
     ("condition", "settle"),
     [
-        ("gpu.sm = 120", "check_env"), ("env.NCCL_DEBUG = INFO", "environ"), ("version.torch < 2.9", "check_env"),
-        ("version.sglang < 0.5.10", "__version__"), ("args.tp_size = 8", "server_args"), ("weights.dtype = fp8", "config.json"),
-        ("tried --foo=1 and same failure", "relaunch"), ("series throughput falls", "batch lines"), ("kv.dtype = fp8", "KV Cache"),
+        ("gpu.sm = 120", "check_env"),
+        ("env.NCCL_DEBUG = INFO", "environ"),
+        ("version.torch < 2.9", "check_env"),
+        ("version.sglang < 0.5.10", "__version__"),
+        ("args.tp_size = 8", "server_args"),
+        ("weights.dtype = fp8", "config.json"),
+        ("tried --foo=1 and same failure", "relaunch"),
+        ("series throughput falls", "batch lines"),
+        ("kv.dtype = fp8", "KV Cache"),
     ],
 )
 def test_an_unknown_says_what_would_settle_it(condition: str, settle: str) -> None:
@@ -203,21 +242,54 @@ def test_how_far_it_got() -> None:
 @pytest.mark.parametrize(
     ("condition", "value"),
     [
-        ("args.quantization = fp8", True), ("args.quantization != fp8", False), ("args.quantization in {awq, fp8}", True),
-        ("args.quantization not in {awq, fp8}", False), ("args.tp_size >= 8", True), ("args.tp_size < 8", False), ("args.tp_size = 8", True),
-        ("args.enable_dp_attention", True), ("args.disable_cuda_graph", False), ("args.moe_backend", False), ("args.moe_backend = none", True),
-        ("args.enable_dp_attention = true", True), ('args.attention_backend ~ "trt.*mla"', True), ('args.attention_backend ~ "^mla"', False),
-        ("env.SGLANG_X = 0", True), ("env.SGLANG_X = false", True), ("env.SGLANG_X = 1", False), ("env.SGLANG_X", False), ("env.NAME = abc", True),
-        ("gpu.memory_gb > 79.5", True), ("gpu.capability = 12.0", True), ("version.torch >= 2.10", False), ("version.torch < 2.10", True),
-        ("version.torch = 2.9.1", True), ("kv.dtype = torch.bfloat16", True), ("args.quantization < 3", None), ("known args.tp_size", True),
-        ("pool.size < args.tp_size", False), ("pool.have < args.tp_size", True), ("args.tp_size * 2 = 16", True), ("args.cuda_graph_bs ~ \"16\"", True),
+        ("args.quantization = fp8", True),
+        ("args.quantization != fp8", False),
+        ("args.quantization in {awq, fp8}", True),
+        ("args.quantization not in {awq, fp8}", False),
+        ("args.tp_size >= 8", True),
+        ("args.tp_size < 8", False),
+        ("args.tp_size = 8", True),
+        ("args.enable_dp_attention", True),
+        ("args.disable_cuda_graph", False),
+        ("args.moe_backend", False),
+        ("args.moe_backend = none", True),
+        ("args.enable_dp_attention = true", True),
+        ('args.attention_backend ~ "trt.*mla"', True),
+        ('args.attention_backend ~ "^mla"', False),
+        ("env.SGLANG_X = 0", True),
+        ("env.SGLANG_X = false", True),
+        ("env.SGLANG_X = 1", False),
+        ("env.SGLANG_X", False),
+        ("env.NAME = abc", True),
+        ("gpu.memory_gb > 79.5", True),
+        ("gpu.capability = 12.0", True),
+        ("version.torch >= 2.10", False),
+        ("version.torch < 2.10", True),
+        ("version.torch = 2.9.1", True),
+        ("kv.dtype = torch.bfloat16", True),
+        ("args.quantization < 3", None),
+        ("known args.tp_size", True),
+        ("pool.size < args.tp_size", False),
+        ("pool.have < args.tp_size", True),
+        ("args.tp_size * 2 = 16", True),
+        ('args.cuda_graph_bs ~ "16"', True),
     ],
 )
 def test_facts(condition: str, value: bool | None) -> None:
     known = facts(
-        args__quantization="fp8", args__tp_size=8, args__enable_dp_attention=True, args__disable_cuda_graph=False, args__moe_backend=None,
-        args__attention_backend="trtllm_mla", env__SGLANG_X="0", env__NAME="abc", gpu__memory_gb=80.0, gpu__capability=12.0,
-        version__torch="2.9.1+cu128", kv__dtype="torch.bfloat16", args__cuda_graph_bs=(8, 16),
+        args__quantization="fp8",
+        args__tp_size=8,
+        args__enable_dp_attention=True,
+        args__disable_cuda_graph=False,
+        args__moe_backend=None,
+        args__attention_backend="trtllm_mla",
+        env__SGLANG_X="0",
+        env__NAME="abc",
+        gpu__memory_gb=80.0,
+        gpu__capability=12.0,
+        version__torch="2.9.1+cu128",
+        kv__dtype="torch.bfloat16",
+        args__cuda_graph_bs=(8, 16),
     )
     outcome = evaluate(condition, case(facts=known))
     assert outcome.value is value, outcome
@@ -241,9 +313,12 @@ def test_a_full_dump_tells_that_an_argument_does_not_exist() -> None:
 @pytest.mark.parametrize(
     ("interval", "condition", "value"),
     [
-        (VersionInterval("0.5.7", "0.5.9"), "version.sglang < 0.5.10", True), (VersionInterval("0.5.7", "0.5.9"), "version.sglang < 0.5.8", None),
-        (VersionInterval("0.5.11"), "version.sglang < 0.5.10", False), (VersionInterval(exact="0.5.8"), "version.sglang = 0.5.8", True),
-        (VersionInterval(), "version.sglang >= 0.5.8", None), (VersionInterval("0.5.7", "0.5.9"), "version.sglang in {0.5.8, 0.5.9}", None),
+        (VersionInterval("0.5.7", "0.5.9"), "version.sglang < 0.5.10", True),
+        (VersionInterval("0.5.7", "0.5.9"), "version.sglang < 0.5.8", None),
+        (VersionInterval("0.5.11"), "version.sglang < 0.5.10", False),
+        (VersionInterval(exact="0.5.8"), "version.sglang = 0.5.8", True),
+        (VersionInterval(), "version.sglang >= 0.5.8", None),
+        (VersionInterval("0.5.7", "0.5.9"), "version.sglang in {0.5.8, 0.5.9}", None),
     ],
 )
 def test_versions_compare_over_the_interval(interval: VersionInterval, condition: str, value: bool | None) -> None:
@@ -270,13 +345,22 @@ def test_silence() -> None:
 def series(kind: str, **columns: list[float]) -> Series:
     size = len(next(iter(columns.values())))
     whole = np.arange(size, dtype=np.int64)
-    return Series(kind, np.ones(size, np.int64), np.zeros(size, np.int16), whole + 1, whole.astype(float), np.zeros(size, np.int16),
-                  {k: np.array(v, float) for k, v in columns.items()})
+    return Series(
+        kind,
+        np.ones(size, np.int64),
+        np.zeros(size, np.int16),
+        whole + 1,
+        whole.astype(float),
+        np.zeros(size, np.int16),
+        {k: np.array(v, float) for k, v in columns.items()},
+    )
 
 
 def test_series() -> None:
     at = case()
-    at.table.series["decode"] = series("decode", throughput=[100.0] * 4 + [60.0] * 4 + [20.0] * 4, accept_len=[1.0] * 12, queue=[1.0] * 12)
+    at.table.series["decode"] = series(
+        "decode", throughput=[100.0] * 4 + [60.0] * 4 + [20.0] * 4, accept_len=[1.0] * 12, queue=[1.0] * 12
+    )
     at.table.series["prefill"] = series("prefill", cached_tokens=[0.0, 0.0, 5.0])
     assert evaluate("series throughput falls", at).value is True
     assert evaluate("series throughput rises", at).value is False

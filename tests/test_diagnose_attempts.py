@@ -90,7 +90,7 @@ def test_a_fix_that_failed_in_the_same_way_rules_its_cause_out(tmp_path: Path) -
 
 
 def test_a_different_failure_refutes_nothing(tmp_path: Path) -> None:
-    other = "[2026-05-01 10:00:51] Scheduler hit an exception: Traceback (most recent call last):\n  File \"/opt/a/sglang/srt/models/x.py\", line 3, in forward\nValueError: something else\n\n[2026-05-01 10:00:52] SIGQUIT received. signum=None, frame=None. It usually means one child failed.\n"
+    other = '[2026-05-01 10:00:51] Scheduler hit an exception: Traceback (most recent call last):\n  File "/opt/a/sglang/srt/models/x.py", line 3, in forward\nValueError: something else\n\n[2026-05-01 10:00:52] SIGQUIT received. signum=None, frame=None. It usually means one child failed.\n'
     text = launch_text(NAN, kv="fp8_e4m3", seed=1) + launch_text(other, kv="auto", seed=2)
     log = write(tmp_path, "server.log", text)
     kv = finding(tmp_path, "kv", must=["nan-probabilities", "args.kv_cache_dtype = fp8_e4m3"], fix=KV)
@@ -99,7 +99,9 @@ def test_a_different_failure_refutes_nothing(tmp_path: Path) -> None:
 
 
 def test_the_last_failed_launch_is_the_headline_and_all_can_be_asked_for(tmp_path: Path) -> None:
-    text = launch_text(NAN, seed=1) + launch_text(NAN, kv="fp8_e5m2", seed=2) + launch_text(SERVES, dtype="half", seed=3)
+    text = (
+        launch_text(NAN, seed=1) + launch_text(NAN, kv="fp8_e5m2", seed=2) + launch_text(SERVES, dtype="half", seed=3)
+    )
     log = write(tmp_path, "server.log", text)
     known = knowledge(finding(tmp_path, "a", must=["nan-probabilities"]))
     assert diagnose([log], known).focus == "L2"

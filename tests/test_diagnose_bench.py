@@ -67,7 +67,9 @@ def test_first_failure_lines_may_be_two_off_or_inside_the_span() -> None:
 
 
 def test_precision_is_per_verdict_word() -> None:
-    found = score([answer(case(), ("a", "established")), answer(case(), ("b", "likely")), answer(case(), ("a", "likely"))])
+    found = score(
+        [answer(case(), ("a", "established")), answer(case(), ("b", "likely")), answer(case(), ("a", "likely"))]
+    )
     assert (found.precision["established"].right, found.precision["established"].n) == (1, 1)
     assert (found.precision["likely"].right, found.precision["likely"].n) == (1, 2)
     assert found.top1.percent == 66.7

@@ -44,7 +44,9 @@ def test_a_good_launch_before_the_failing_one_is_weaker(tmp_path: Path) -> None:
     assert top.title == "Changing --attention-backend flashinfer → triton made it fail"
 
 
-@pytest.mark.parametrize("text", ["AssertionError", "RuntimeError: ", "KeyError: 'x'", "torch.OutOfMemoryError: failed"])
+@pytest.mark.parametrize(
+    "text", ["AssertionError", "RuntimeError: ", "KeyError: 'x'", "torch.OutOfMemoryError: failed"]
+)
 def test_a_bare_exception_is_like_nothing(text: str) -> None:
     assert said(text) == ""
 

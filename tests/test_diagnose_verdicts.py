@@ -105,7 +105,9 @@ def test_a_stronger_rival_leaves_the_weaker_possible(tmp_path: Path, log: str) -
 
 
 def test_what_explains_only_consequences_comes_below(tmp_path: Path, log: str) -> None:
-    echo = finding(tmp_path, "a", must=["fp8-kv-scale-default"], decisive=["fp8-kv-scale-default"], explains=["sigquit"])
+    echo = finding(
+        tmp_path, "a", must=["fp8-kv-scale-default"], decisive=["fp8-kv-scale-default"], explains=["sigquit"]
+    )
     cause = finding(tmp_path, "b", must=["nan-probabilities"])
     assert next(iter(verdicts(diagnose([log], knowledge(echo, cause))))) == "b"
 

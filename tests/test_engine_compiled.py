@@ -32,7 +32,14 @@ def test_kernels_agree_on_samples(tmp_path: Path) -> None:
 def test_kernels_agree_on_generated_and_odd_lines(tmp_path: Path, chunk: int) -> None:
     path = tmp_path / "odd.log"
     generate.main(path, 0.5)
-    odd = [b"", b"\r", b"x" * 20_000, b"[2026-05-04 10:00:02 TP2] Decode batch, #running-req: 1e3, token usage: nan, #queue-req: -3", b"\x00\xff\xfe", b"7" * 30]
+    odd = [
+        b"",
+        b"\r",
+        b"x" * 20_000,
+        b"[2026-05-04 10:00:02 TP2] Decode batch, #running-req: 1e3, token usage: nan, #queue-req: -3",
+        b"\x00\xff\xfe",
+        b"7" * 30,
+    ]
     path.write_bytes(path.read_bytes() + b"\n".join(odd) + b"\n" + b"no newline at the end")
     options = {"chunk_bytes": chunk, "processes": 2}
     assert dump(scan([path], Options(engine="compiled", **options))) == dump(scan([path], Options(engine="numpy")))  # type: ignore[arg-type]

@@ -35,8 +35,14 @@ def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("equivalence")
     generate.main(folder / "generated.log", 0.7)
     parts = [(folder / "generated.log").read_bytes()] + [p.read_bytes() for p in SAMPLES[::6]]
-    wrapped = b"".join(b"2026-05-04T08:00:00.1Z stderr F " + line + b"\n" for line in SAMPLES[3].read_bytes().splitlines())
-    parts += [wrapped, b"2026-05-04T08:00:00.1Z stderr P [2026-05-04 08:00:00 TP0] Load weight\n" * 3 + b"2026-05-04T08:00:00.1Z stderr F  end.\n"]
+    wrapped = b"".join(
+        b"2026-05-04T08:00:00.1Z stderr F " + line + b"\n" for line in SAMPLES[3].read_bytes().splitlines()
+    )
+    parts += [
+        wrapped,
+        b"2026-05-04T08:00:00.1Z stderr P [2026-05-04 08:00:00 TP0] Load weight\n" * 3
+        + b"2026-05-04T08:00:00.1Z stderr F  end.\n",
+    ]
     path = folder / "all.log"
     path.write_bytes(b"".join(parts) + b"[2026-05-04 08:00:00 TP0] no final newline")
     return path
@@ -66,7 +72,9 @@ def test_compression_changes_nothing(log: Path, expected: dict[str, object], tmp
     assert dump(scan([other], Options(processes=2))) == expected
 
 
-def test_standard_input_changes_nothing(log: Path, expected: dict[str, object], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_standard_input_changes_nothing(
+    log: Path, expected: dict[str, object], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(log.read_bytes())))
     assert dump(scan(["-"])) == expected
 
@@ -114,7 +122,12 @@ def test_lexer_alone_agrees_with_the_parser() -> None:
             assert grammar.glance(shape).kind == parse.kind, shape
 
 
-LINES = [line.decode("latin-1") for path in SAMPLES[::4] for line in path.read_bytes().splitlines()[::11] if 0 < len(line) < 600]
+LINES = [
+    line.decode("latin-1")
+    for path in SAMPLES[::4]
+    for line in path.read_bytes().splitlines()[::11]
+    if 0 < len(line) < 600
+]
 
 
 @settings(max_examples=300, deadline=None)
@@ -123,7 +136,12 @@ def test_grammars_are_digit_blind(line: str, rng: random.Random) -> None:
     """Other digits (of the same number) change neither header nor kind nor the places of numbers."""
     changed = "".join(str(rng.randrange(10)) if c.isdigit() and c.isascii() else c for c in line)
     before, after = headers().split(line), headers().split(changed)
-    assert (before.body_at, before.header, before.axes, before.level) == (after.body_at, after.header, after.axes, after.level)
+    assert (before.body_at, before.header, before.axes, before.level) == (
+        after.body_at,
+        after.header,
+        after.axes,
+        after.level,
+    )
     one, two = line_grammar().parse(line[before.body_at :]), line_grammar().parse(changed[after.body_at :])
     assert one == two
 
@@ -132,14 +150,20 @@ def test_thinned_series_do_not_depend_on_chunks_or_processes(tmp_path: Path, mon
     monkeypatch.setattr("forensics.engine.thin.THIN_ABOVE", 1000)
     monkeypatch.setattr("forensics.engine.thin.BUCKETS", 40)
     generate.main(tmp_path / "g.log", 1.5)
-    tables = [scan([tmp_path / "g.log"], Options(chunk_bytes=c, processes=p)) for c, p in ((1 << 22, 1), (1000, 1), (100_000, 2), (50_000, 3))]
+    tables = [
+        scan([tmp_path / "g.log"], Options(chunk_bytes=c, processes=p))
+        for c, p in ((1 << 22, 1), (1000, 1), (100_000, 2), (50_000, 3))
+    ]
     assert [dump(t) for t in tables[1:]] == [dump(tables[0])] * 3
     series = tables[0].series["decode"]
     monkeypatch.undo()
     full = scan([tmp_path / "g.log"]).series["decode"]
     assert len(series.line) < len(full.line) / 2
     for name in ("throughput", "running"):
-        assert (series.columns[name].min(), series.columns[name].max()) == (full.columns[name].min(), full.columns[name].max())
+        assert (series.columns[name].min(), series.columns[name].max()) == (
+            full.columns[name].min(),
+            full.columns[name].max(),
+        )
     assert series.line[0] == full.line[0]
     assert series.line[-1] == full.line[-1]
     assert "thinned" in tables[0].infos[0].notes[0]

@@ -26,7 +26,15 @@ def names(folder: Path, *inputs: str) -> list[str]:
 
 
 def test_folder_takes_log_like_files_and_reports_the_rest_never(tmp_path: Path) -> None:
-    for name in ("server.log", "node1/out.txt", "server.log.2.gz", "model.safetensors", ".hidden/x.log", "stderr", "notes.md"):
+    for name in (
+        "server.log",
+        "node1/out.txt",
+        "server.log.2.gz",
+        "model.safetensors",
+        ".hidden/x.log",
+        "stderr",
+        "notes.md",
+    ):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_bytes(gzip.compress(TEXT) if name.endswith("gz") else TEXT)
     assert sorted(names(tmp_path, "")) == ["out.txt", "server.log", "server.log.2.gz", "stderr"]
@@ -42,7 +50,9 @@ def test_folder_takes_json_only_where_it_is_a_log(tmp_path: Path) -> None:
 
 def test_rotated_set_is_oldest_first_whatever_the_order(tmp_path: Path) -> None:
     for name in ("server.log", "server.log.1", "server.log.2.gz", "server.log.10.zst"):
-        data = gzip.compress(TEXT) if name.endswith("gz") else zstandard.compress(TEXT) if name.endswith("zst") else TEXT
+        data = (
+            gzip.compress(TEXT) if name.endswith("gz") else zstandard.compress(TEXT) if name.endswith("zst") else TEXT
+        )
         (tmp_path / name).write_bytes(data)
     wanted = ["server.log.10.zst", "server.log.2.gz", "server.log.1", "server.log"]
     assert names(tmp_path, "server.log", "server.log.1", "server.log.2.gz", "server.log.10.zst") == wanted
@@ -127,7 +137,16 @@ def test_file_truncated_after_open_is_no_endless_loop(tmp_path: Path) -> None:
     assert scan(inputs).infos[0].lines == 1
 
 
-@pytest.mark.parametrize(("name", "node"), [("log.node1.txt", "node1"), ("node-0/server.log", "node0"), ("worker_3.log", "node3"),
-                                            ("server.log", None), ("anode7x.log", None), ("run/noderank2.log", "node2")])
+@pytest.mark.parametrize(
+    ("name", "node"),
+    [
+        ("log.node1.txt", "node1"),
+        ("node-0/server.log", "node0"),
+        ("worker_3.log", "node3"),
+        ("server.log", None),
+        ("anode7x.log", None),
+        ("run/noderank2.log", "node2"),
+    ],
+)
 def test_node_hint(name: str, node: str | None) -> None:
     assert node_hint(name) == node

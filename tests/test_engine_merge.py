@@ -16,10 +16,12 @@ def lines(rank: int, hour: int, shift: int = 0) -> str:
     def at(second: int) -> str:
         return f"2026-05-04 {hour:02d}:{(second + shift) // 60:02d}:{(second + shift) % 60:02d}"
 
-    return (f"[{at(1 + rank)} TP{rank}] Init torch distributed begin.\n"
-            f"[{at(20)} TP{rank}] Init torch distributed ends. elapsed=19 s, mem usage=1 GB\n"
-            f"[{at(30 + rank)} TP{rank}] Decode batch, #running-req: {rank}, #queue-req: 0\n"
-            f"[{at(40 + rank)} TP{rank}] Memory pool end. avail mem=1 GB\nunstamped of {rank}\n")
+    return (
+        f"[{at(1 + rank)} TP{rank}] Init torch distributed begin.\n"
+        f"[{at(20)} TP{rank}] Init torch distributed ends. elapsed=19 s, mem usage=1 GB\n"
+        f"[{at(30 + rank)} TP{rank}] Decode batch, #running-req: {rank}, #queue-req: 0\n"
+        f"[{at(40 + rank)} TP{rank}] Memory pool end. avail mem=1 GB\nunstamped of {rank}\n"
+    )
 
 
 def texts(table: EventTable) -> list[str]:
@@ -35,8 +37,12 @@ def write(folder: Path, **files: str) -> list[Path]:
 def test_nodes_are_interleaved_by_time(tmp_path: Path) -> None:
     paths = write(tmp_path, node0=lines(0, 10), node1=lines(1, 10))
     table = scan(paths)
-    assert [t.split(".")[0] for t in texts(table)][:4] == ["TP0 Init torch distributed begin", "TP1 Init torch distributed begin",
-                                                            "TP0 Init torch distributed ends", "TP1 Init torch distributed ends"]
+    assert [t.split(".")[0] for t in texts(table)][:4] == [
+        "TP0 Init torch distributed begin",
+        "TP1 Init torch distributed begin",
+        "TP0 Init torch distributed ends",
+        "TP1 Init torch distributed ends",
+    ]
     assert np.all(np.diff(table.time) >= 0)
     assert table.series["decode"].row.tolist() == [4, 4]
     assert [i.node for i in table.infos] == ["node0", "node1"]

@@ -18,13 +18,21 @@ from forensics.engine.table import EventTable
 from forensics.errors import UsageError
 
 ROOT = Path(__file__).parent.parent
-DECODE = "[2026-05-04 10:00:02.5 TP2] Decode batch, #running-req: 12, token usage: 0.25, cuda graph: True, #queue-req: -3"
+DECODE = (
+    "[2026-05-04 10:00:02.5 TP2] Decode batch, #running-req: 12, token usage: 0.25, cuda graph: True, #queue-req: -3"
+)
 
 
 @pytest.fixture
 def table(tmp_path: Path) -> EventTable:
-    lines = ["sglang-1  | [2026-05-04 10:00:01 DP0 TP3] Load weight end. avail mem=1 GB", DECODE, "",
-             "wörd\x07 =1+1[2026-05-04 10:00:03 TP1] RuntimeError: boom", "=cmd|' /C calc'!A0", "mystery prose"]
+    lines = [
+        "sglang-1  | [2026-05-04 10:00:01 DP0 TP3] Load weight end. avail mem=1 GB",
+        DECODE,
+        "",
+        "wörd\x07 =1+1[2026-05-04 10:00:03 TP1] RuntimeError: boom",
+        "=cmd|' /C calc'!A0",
+        "mystery prose",
+    ]
     path = tmp_path / "server.log"
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
     return scan([path])
@@ -32,7 +40,13 @@ def table(tmp_path: Path) -> EventTable:
 
 def test_explain_wrapper_header_rank(table: EventTable) -> None:
     part = explain_line(table, 1).parts[0]
-    assert (part.wrappers, part.header, part.rank, part.kind, part.kept) == (("compose",), "H_SGLANG", "DP0 TP3", "stage-mark", "row 0")
+    assert (part.wrappers, part.header, part.rank, part.kind, part.kept) == (
+        ("compose",),
+        "H_SGLANG",
+        "DP0 TP3",
+        "stage-mark",
+        "row 0",
+    )
     assert part.timestamp == "2026-05-04 10:00:01"
     assert (part.rule, part.terminal) == ("stage_mark", "STAGE_MARK")
 

@@ -28,7 +28,9 @@ KINDS = ["server-args", "stage-mark", "stage-mark", "traceback-head", "frame", "
 
 
 def docker_json(i: int, line: str) -> str:
-    return json.dumps({"log": line + "\n", "stream": "stderr", "time": f"2026-05-04T08:00:{i:02d}.123456789Z"}, ensure_ascii=True)
+    return json.dumps(
+        {"log": line + "\n", "stream": "stderr", "time": f"2026-05-04T08:00:{i:02d}.123456789Z"}, ensure_ascii=True
+    )
 
 
 WRAPPERS = {
@@ -37,7 +39,9 @@ WRAPPERS = {
     "docker-json": docker_json,
     "cri": lambda i, s: f"2026-05-04T08:00:{i:02d}.123456789Z stderr F {s}",
     "journald": lambda i, s: f"May 04 10:00:{i:02d} gpu-host python[4711]: {s}",
-    "journald-json": lambda i, s: json.dumps({"__REALTIME_TIMESTAMP": str(1_777_881_600_000_000 + i), "_PID": "4711", "MESSAGE": s}),
+    "journald-json": lambda i, s: json.dumps(
+        {"__REALTIME_TIMESTAMP": str(1_777_881_600_000_000 + i), "_PID": "4711", "MESSAGE": s}
+    ),
     "ray": lambda i, s: f"(SGLangActor pid=4123, ip=10.0.0.3) {s}",
     "ray-colour": lambda i, s: f"\x1b[36m(SGLangActor pid=4123)\x1b[0m {s}",
     "torchrun": lambda i, s: f"[default{i % 2}]:{s}",
@@ -82,7 +86,9 @@ def test_wrapper_is_taken_off(tmp_path: Path, name: str) -> None:
 
 
 def test_wrapper_names_are_reported(tmp_path: Path) -> None:
-    lines = [WRAPPERS["compose"](i, s) for i, s in enumerate(LINES)] + [WRAPPERS["cri"](i, s) for i, s in enumerate(LINES)]
+    lines = [WRAPPERS["compose"](i, s) for i, s in enumerate(LINES)] + [
+        WRAPPERS["cri"](i, s) for i, s in enumerate(LINES)
+    ]
     table = scan([write(tmp_path, lines)])
     assert table.infos[0].wrappers == ["compose", "cri"]
     assert kinds(table) == KINDS * 2
@@ -101,8 +107,12 @@ def test_numbered_lines_are_no_slurm_wrapper_unless_all_are(tmp_path: Path) -> N
 
 def test_cri_partial_lines_are_joined(tmp_path: Path) -> None:
     stamp = "2026-05-04T08:00:00.1Z stderr"
-    lines = [f"{stamp} P [2026-05-04 10:00:00 TP0] Load weight", f"{stamp} P  end. type=Llama", f"{stamp} F ForCausalLM, avail mem=3 GB",
-             f"{stamp} F [2026-05-04 10:00:01 TP0] Memory pool end. avail mem=1 GB"]
+    lines = [
+        f"{stamp} P [2026-05-04 10:00:00 TP0] Load weight",
+        f"{stamp} P  end. type=Llama",
+        f"{stamp} F ForCausalLM, avail mem=3 GB",
+        f"{stamp} F [2026-05-04 10:00:01 TP0] Memory pool end. avail mem=1 GB",
+    ]
     path = write(tmp_path, lines)
     for chunk in (64, 200, 1 << 20):
         table = scan([path], Options(chunk_bytes=chunk))
@@ -113,15 +123,25 @@ def test_cri_partial_lines_are_joined(tmp_path: Path) -> None:
 
 
 def test_docker_json_escapes_and_partial(tmp_path: Path) -> None:
-    lines = [json.dumps({"log": '[2026-05-04 10:00:00 TP0] path "C:\\x"\tcafé \x1b[31mred\x1b[0m ', "stream": "stdout", "time": "2026-05-04T08:00:00Z"}),
-             json.dumps({"log": "and the rest\n", "stream": "stdout", "time": "2026-05-04T08:00:00Z"})]
+    lines = [
+        json.dumps(
+            {
+                "log": '[2026-05-04 10:00:00 TP0] path "C:\\x"\tcafé \x1b[31mred\x1b[0m ',
+                "stream": "stdout",
+                "time": "2026-05-04T08:00:00Z",
+            }
+        ),
+        json.dumps({"log": "and the rest\n", "stream": "stdout", "time": "2026-05-04T08:00:00Z"}),
+    ]
     table = scan([write(tmp_path, lines)])
     assert table.text(0) == 'path "C:\\x"\tcafé red and the rest'
     assert len(table) == 1
 
 
 def test_json_message_wider_than_latin1(tmp_path: Path) -> None:
-    line = json.dumps({"log": "[2026-05-04 10:00:00 TP0] 東京 Decode\n", "stream": "stdout", "time": "2026-05-04T08:00:00Z"})
+    line = json.dumps(
+        {"log": "[2026-05-04 10:00:00 TP0] 東京 Decode\n", "stream": "stdout", "time": "2026-05-04T08:00:00Z"}
+    )
     assert scan([write(tmp_path, [line])]).text(0) == "東京 Decode"
 
 

@@ -38,7 +38,19 @@ def test_a_cluster_that_loses_a_worker_in_the_middle_gives_the_local_engines_byt
     large = tmp_path / "logs" / "large.log"
     large.write_text(log(9, "none", steps=4000), encoding="utf-8")
     with cluster(workers=2) as nodes:
-        running = fleet("logs", "-o", "ray", "--engine", "ray", "--ray-address", nodes.address, "--split-above", "100k", cwd=tmp_path, env=nodes.environment)
+        running = fleet(
+            "logs",
+            "-o",
+            "ray",
+            "--engine",
+            "ray",
+            "--ray-address",
+            nodes.address,
+            "--split-above",
+            "100k",
+            cwd=tmp_path,
+            env=nodes.environment,
+        )
         end = time.monotonic() + 240
         while parts(tmp_path / "ray") < COUNT // 4 and running.poll() is None and time.monotonic() < end:
             time.sleep(0.02)

@@ -27,9 +27,23 @@ from forensics.knowledge.finding import check_finding
 
 def row(number: int, **values: object) -> dict[str, object]:
     found: dict[str, object] = {
-        "incident": f"{number:016x}", "name": f"logs/{number}.log", "status": "ok", "service": "chat", "node": None,
-        "failed": 0, "explained": 0, "cause": None, "time": START.timestamp() + number, "version": "0.5.9", "stage": "decode",
-        "failure": None, "mechanism": None, "reached": "serving", "headline": "", "path": None, "line": None,
+        "incident": f"{number:016x}",
+        "name": f"logs/{number}.log",
+        "status": "ok",
+        "service": "chat",
+        "node": None,
+        "failed": 0,
+        "explained": 0,
+        "cause": None,
+        "time": START.timestamp() + number,
+        "version": "0.5.9",
+        "stage": "decode",
+        "failure": None,
+        "mechanism": None,
+        "reached": "serving",
+        "headline": "",
+        "path": None,
+        "line": None,
     }
     return {**found, **values}
 
@@ -45,7 +59,9 @@ def test_tails_equal_sums_over_exact_fractions(total, data):
     marked = data.draw(st.integers(0, total))
     drawn = data.draw(st.integers(0, total))
     seen = data.draw(st.integers(0, drawn))
-    exact = sum(math.comb(marked, k) * math.comb(total - marked, drawn - k) for k in range(seen, drawn + 1)) / math.comb(total, drawn)
+    exact = sum(
+        math.comb(marked, k) * math.comb(total - marked, drawn - k) for k in range(seen, drawn + 1)
+    ) / math.comb(total, drawn)
     assert stratified_tail(seen, [(drawn, marked, total)]) == pytest.approx(exact, abs=1e-12)
     assert hypergeometric(drawn, marked, total).sum() == pytest.approx(1)
     by_hand = sum(math.comb(total, k) * 0.25**k * 0.75 ** (total - k) for k in range(seen, total + 1))
@@ -98,10 +114,23 @@ def test_chance_alone_accuses_nobody():
 
 
 def test_a_regression_after_a_version_change_is_found_in_its_service():
-    rows = [row(i, service="a", version="0.5.9" if i < 40 else "0.5.10", failed=int(i >= 40 and i % 2), cause="x", explained=1) for i in range(80)]
+    rows = [
+        row(
+            i,
+            service="a",
+            version="0.5.9" if i < 40 else "0.5.10",
+            failed=int(i >= 40 and i % 2),
+            cause="x",
+            explained=1,
+        )
+        for i in range(80)
+    ]
     rows += [row(100 + i, service="b") for i in range(40)]
     found = regressions(rows, label)
-    assert {(r.service, r.before, r.after, r.cause) for r in found} >= {("a", "0.5.9", "0.5.10", "x"), (FLEET, "0.5.9", "0.5.10", "x")}
+    assert {(r.service, r.before, r.after, r.cause) for r in found} >= {
+        ("a", "0.5.9", "0.5.10", "x"),
+        (FLEET, "0.5.9", "0.5.10", "x"),
+    }
     own = next(r for r in found if r.service == "a")
     assert (own.failed_before, own.all_before, own.failed_after, own.all_after) == (0, 40, 20, 40)
     calm = [row(i, version="0.5.9" if i < 40 else "0.5.10", failed=int(i % 4 == 0)) for i in range(80)]
@@ -161,7 +190,7 @@ def test_the_formats_agree(mixed, capsys):
     for cause in found.causes:
         assert cause.cause in plain and cause.cause in page
     assert max(map(len, plain.split("\n"))) <= 100
-    assert "<script" not in page and "http-equiv=\"Content-Security-Policy\"" in page and " style=" not in page
+    assert "<script" not in page and 'http-equiv="Content-Security-Policy"' in page and " style=" not in page
     assert command(["fleet", "report", str(folder), "--format", "pdf"]) == 2
 
 
@@ -176,7 +205,7 @@ def test_no_dataset_is_a_clear_error(tmp_path, capsys):
 def test_hostile_names_and_texts_stay_inert(tmp_path):
     folder = tmp_path / "logs" / "<script>alert(1)</script>\x1b]0;x\x07"
     folder.mkdir(parents=True)
-    evil = 'ValueError: <img src=x onerror=alert(1)> "\'&\u202e \x1b[31m lattice'
+    evil = "ValueError: <img src=x onerror=alert(1)> \"'&\u202e \x1b[31m lattice"
     text = log(0, "odd").replace("ValueError: lattice widget 0 refused the frobnication of slot 0", evil)
     assert evil in text
     (folder / "server.log").write_text(text, encoding="utf-8")

@@ -240,7 +240,9 @@ sys.exit(run(sys.argv[1:]))
 )
 def test_a_missing_package_is_named_with_its_extra(tmp_path, arguments, said):
     put(tmp_path, "a.log", log(0, "none"))
-    done = subprocess.run([sys.executable, "-c", WITHOUT, "fleet", *arguments], cwd=tmp_path, capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-c", WITHOUT, "fleet", *arguments], cwd=tmp_path, capture_output=True, text=True
+    )
     assert done.returncode == 2
     assert said in done.stderr and "sglang-forensics[fleet]" in done.stderr
 

@@ -42,11 +42,21 @@ class Store:
         return boto3.client(service, endpoint_url=self.url, region_name="us-east-1", **given)
 
     def storage(self, key: str = "any", secret: str = "any") -> dict[str, dict[str, Any]]:
-        return {"s3": {"endpoint_url": self.url, "key": key, "secret": secret, "skip_instance_cache": True, "use_listings_cache": False}}
+        return {
+            "s3": {
+                "endpoint_url": self.url,
+                "key": key,
+                "secret": secret,
+                "skip_instance_cache": True,
+                "use_listings_cache": False,
+            }
+        }
 
     def post(self, what: str, data: bytes = b"") -> None:
         """Tell the server itself something."""
-        request = urllib.request.Request(f"{self.url}/moto-api/{what}", data=data, method="POST", headers={"Content-Type": "text/plain"})
+        request = urllib.request.Request(
+            f"{self.url}/moto-api/{what}", data=data, method="POST", headers={"Content-Type": "text/plain"}
+        )
         urllib.request.urlopen(request, timeout=10).read()
 
     def put(self, key: str, text: str | bytes) -> None:
@@ -79,7 +89,9 @@ def settings(store: Store, **limits: Any) -> Settings:
     return Settings(storage=store.storage(), limits=Limits(**limits))
 
 
-def analyzed(store: Store, folder: Path, chosen: Settings, between: Any = None, *names: str) -> tuple[Any, sqlite3.Connection]:
+def analyzed(
+    store: Store, folder: Path, chosen: Settings, between: Any = None, *names: str
+) -> tuple[Any, sqlite3.Connection]:
     planned = plan(list(names) or ["s3://logs/day"], chosen)
     if between:
         between()
@@ -137,7 +149,9 @@ def test_an_object_that_vanishes_after_the_listing_is_a_problem_and_is_tried_aga
 
 def test_of_an_incident_the_readable_logs_are_used(store, tmp_path):
     for node in range(2):
-        store.put(f"day/node-{node}.log", log(1, "oom" if node else "none", nodes=2, node=node, address="10.0.0.1:5000"))
+        store.put(
+            f"day/node-{node}.log", log(1, "oom" if node else "none", nodes=2, node=node, address="10.0.0.1:5000")
+        )
     gone = lambda: store.client().delete_object(Bucket="logs", Key="day/node-0.log")  # noqa: E731
     result, rows = analyzed(store, tmp_path / "out", settings(store), gone)
     assert (result.incidents, result.failed, result.bad) == (1, 1, 0)
@@ -179,7 +193,9 @@ def test_what_may_not_be_read_is_a_problem(store, tmp_path):
         {"Effect": "Allow", "Action": ["s3:ListBucket", "s3:HeadObject"], "Resource": "*"},
         {"Effect": "Allow", "Action": "s3:GetObject", "Resource": "arn:aws:s3:::logs/day/open.log"},
     ]
-    iam.put_user_policy(UserName="reader", PolicyName="p", PolicyDocument=json.dumps({"Version": "2012-10-17", "Statement": allowed}))
+    iam.put_user_policy(
+        UserName="reader", PolicyName="p", PolicyDocument=json.dumps({"Version": "2012-10-17", "Statement": allowed})
+    )
     keys = iam.create_access_key(UserName="reader")["AccessKey"]
     store.post("reset-auth", b"0")
     chosen = replace(settings(store), storage=store.storage(keys["AccessKeyId"], keys["SecretAccessKey"]))

@@ -80,22 +80,30 @@ def filled(name: str) -> None:
 # -- from a report ------------------------------------------------------------------------------------------------
 
 
-def test_a_wrapper_is_no_ground_and_the_rule_is_drafted_in_the_namespace(team: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_wrapper_is_no_ground_and_the_rule_is_drafted_in_the_namespace(
+    team: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert run(["kb", "new", "--from", report(PLUGIN_LOG), "--id", "steering-width"]) == 0
     assert "shorten the pattern of rules/runtime/steering-width.yaml" in capsys.readouterr().err
     found = finding("steering-width")
     assert grounds(found, "must") == ["acme/steering-width"] and found.versions == ""
     assert found.title == "SteeringError: steering vector has width … but hidden states of layer … have width"
     (pattern,) = yaml.safe_load(Path("rules/runtime/steering-width.yaml").read_text())["match"]["any"]
-    assert compiled(pattern).search("acme_steer.errors.SteeringError: steering vector has width 7 but hidden states of layer 3 have width 9")
+    assert compiled(pattern).search(
+        "acme_steer.errors.SteeringError: steering vector has width 7 but hidden states of layer 3 have width 9"
+    )
     assert "4096" not in pattern and pattern.endswith("have width")
     # Nothing is left to do but to write the words.
     assert run(["kb", "lint"]) == 1
-    assert {line.split("[")[1][:4] for line in capsys.readouterr().out.split("\n") if "[" in line and ": [" in line} == {"F316", "R112"}
+    assert {
+        line.split("[")[1][:4] for line in capsys.readouterr().out.split("\n") if "[" in line and ": [" in line
+    } == {"F316", "R112"}
     filled("steering-width")
     assert run(["kb", "lint"]) == 0, capsys.readouterr().out
     assert run(["kb", "test"]) == 0, capsys.readouterr().out
-    assert run(["kb", "hook", "kb/findings/steering-width.md", "rules/runtime/steering-width.yaml"]) == 0, capsys.readouterr().out
+    assert run(["kb", "hook", "kb/findings/steering-width.md", "rules/runtime/steering-width.yaml"]) == 0, (
+        capsys.readouterr().out
+    )
 
 
 def test_a_line_may_be_named_where_the_report_shows_no_failure(team: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -112,7 +120,10 @@ def test_a_line_may_be_named_where_the_report_shows_no_failure(team: Path, capsy
     assert run(["kb", "test"]) == 0, capsys.readouterr().out
 
 
-@pytest.mark.parametrize(("more", "said"), [(["--id", "Bad Id"], "`bad-id`"), (["--category", "netwrok"], "there is no category"), ([], "give a title")])
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [(["--id", "Bad Id"], "`bad-id`"), (["--category", "netwrok"], "there is no category"), ([], "give a title")],
+)
 def test_bad_usage(team: Path, capsys: pytest.CaptureFixture[str], more: list[str], said: str) -> None:
     assert run(["kb", "new", *(["T", *more] if more else [])]) == 2
     assert said in capsys.readouterr().err
@@ -137,7 +148,13 @@ def test_a_proved_replay_is_confirmed(team: Path, capsys: pytest.CaptureFixture[
     assert grounds(found, "must") == ["nan-probabilities"]
     assert "args.kv_cache_dtype = fp8_e4m3" in grounds(found, "strong")
     (step,) = found.fix
-    assert (step.kind, step.op, step.name, step.value, step.runnable) == ("flag", "set", "--kv-cache-dtype", "fp8_e5m2", True)
+    assert (step.kind, step.op, step.name, step.value, step.runnable) == (
+        "flag",
+        "set",
+        "--kv-cache-dtype",
+        "fp8_e5m2",
+        True,
+    )
     assert "every request is answered" in found.verify and found.sources == ("run: h200-fp8-kv",)
     assert "NVIDIA H200, sglang 0.5.17" in found.body and "The unchanged command: the server ended" in found.body
     match, near = found.logs
@@ -169,7 +186,9 @@ def test_a_run_without_control_is_suspected_and_needs_the_log(team: Path, capsys
         ({"verdict": None, "why": None}, None),
     ],
 )
-def test_confirmed_only_where_the_control_failed_and_the_change_passed(team: Path, change: dict, status: str | None, capsys: pytest.CaptureFixture[str]) -> None:
+def test_confirmed_only_where_the_control_failed_and_the_change_passed(
+    team: Path, change: dict, status: str | None, capsys: pytest.CaptureFixture[str]
+) -> None:
     shutil.copytree(RUNS / "h200-fp8-kv", team / "run")
     journal = json.loads((team / "run" / "run.json").read_text())
     for key, value in change.items():
@@ -188,7 +207,15 @@ def test_confirmed_only_where_the_control_failed_and_the_change_passed(team: Pat
         assert code == 0 and finding("kv").status == status
 
 
-@pytest.mark.parametrize("text", ["", "[]", '{"verdict": "fixed", "steps": {"fixed": {"end": 3, "checks": [7]}}}', '{"verdict": "fixed", "steps": 4}'])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "[]",
+        '{"verdict": "fixed", "steps": {"fixed": {"end": 3, "checks": [7]}}}',
+        '{"verdict": "fixed", "steps": 4}',
+    ],
+)
 def test_broken_run_folders_are_told(team: Path, text: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["kb", "new", "--from-run", "nowhere"]) == 2
     assert "is no run folder" in capsys.readouterr().err

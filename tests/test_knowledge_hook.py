@@ -20,7 +20,11 @@ ROOT = Path(__file__).parent.parent
 PAGE, RULE_PATH, README = "kb/findings/widget-without-oil.md", "rules/runtime/widget-jam.yaml", "kb/README.md"
 NEAR = FINDING[FINDING.index("```log near-miss") : FINDING.index("\n\n## Fix")]
 PATTERN = "widget (?P<n>\\d+) is jammed"
-OWN = FINDING.replace("- widget-jam\n", "- acme/widget-jam\n").replace("- widget-jam on", "- acme/widget-jam on").replace("[widget-jam]", "[acme/widget-jam]")
+OWN = (
+    FINDING.replace("- widget-jam\n", "- acme/widget-jam\n")
+    .replace("- widget-jam on", "- acme/widget-jam on")
+    .replace("[widget-jam]", "[acme/widget-jam]")
+)
 
 
 @pytest.fixture
@@ -72,7 +76,9 @@ BAD = [
 
 
 @pytest.mark.parametrize(("path", "old", "new", "code", "hint"), [b[1:] for b in BAD], ids=[b[0] for b in BAD])
-def test_bad_changes_are_refused_and_told_what_to_do(team: Path, capsys: pytest.CaptureFixture[str], path: str, old: str, new: str, code: str, hint: str) -> None:
+def test_bad_changes_are_refused_and_told_what_to_do(
+    team: Path, capsys: pytest.CaptureFixture[str], path: str, old: str, new: str, code: str, hint: str
+) -> None:
     changed(path, old, new)
     assert run(["kb", "hook", path]) == 1
     said = capsys.readouterr().out
@@ -107,7 +113,11 @@ def test_a_finding_that_cannot_be_read_is_not_called_tested(team: Path, capsys: 
 
 def test_the_index_of_a_team_holds_its_own_files(team: Path, capsys: pytest.CaptureFixture[str]) -> None:
     text = Path(README).read_text()
-    assert "1 findings (1 confirmed" in text and "1 rules, 0 deployments" in text and "tp-size-not-dividing-vocab" not in text
+    assert (
+        "1 findings (1 confirmed" in text
+        and "1 rules, 0 deployments" in text
+        and "tp-size-not-dividing-vocab" not in text
+    )
     assert "[acme/widget-without-oil](findings/widget-without-oil.md)" in text
     # A README of a team without an index stays as it is.
     Path(README).write_text("# Ours\n")
@@ -127,7 +137,9 @@ def test_search_says_when_nothing_is_known(team: Path, capsys: pytest.CaptureFix
 def cpu(*words: str) -> float:
     """CPU seconds of a `kb hook` in a process of its own, which must pass."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    done = subprocess.run([sys.executable, "-m", "forensics", "kb", "hook", *words], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-m", "forensics", "kb", "hook", *words], capture_output=True, text=True, check=False
+    )
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     assert done.returncode == 0, done.stdout + done.stderr
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime

@@ -33,7 +33,9 @@ def test_a_finding_with_all_its_parts(kb: Path) -> None:
     assert content.problems == ()
     (finding,) = content.findings
     assert [(c.strength, c.text) for c in finding.grounds] == [
-        ("must", "widget-jam"), ("must", "args.tp_size = 2"), ("strong", "widget-jam on every rank")
+        ("must", "widget-jam"),
+        ("must", "args.tp_size = 2"),
+        ("strong", "widget-jam on every rank"),
     ]
     assert [(c.span.line, c.span.column) for c in finding.grounds] == [(9, 7), (10, 7), (12, 7)]
     assert finding.fix[0].runnable and finding.fix[0].name == "--tp-size" and finding.fix[0].value == "1"
@@ -82,10 +84,17 @@ def test_a_folder_that_is_missing_is_told(tmp_path: Path) -> None:
 def test_a_bad_file_is_a_problem_and_the_rest_is_used(kb: Path) -> None:
     write(kb / "findings" / "broken.md", "---\nid: broken\n  title: [\n---\n")
     write(kb / "findings" / "no-front.md", "# Just text\n")
-    write(kb / "findings" / "bad-condition.md", FINDING.replace("widget-without-oil", "bad-condition").replace("- widget-jam\n", "- widget-jam and\n"))
+    write(
+        kb / "findings" / "bad-condition.md",
+        FINDING.replace("widget-without-oil", "bad-condition").replace("- widget-jam\n", "- widget-jam and\n"),
+    )
     known = load(Options(kb=(kb,)))
     assert known.finding("widget-without-oil") is not None
-    assert {Path(p.span.path).name for p in known.problems if p.span} == {"broken.md", "no-front.md", "bad-condition.md"}
+    assert {Path(p.span.path).name for p in known.problems if p.span} == {
+        "broken.md",
+        "no-front.md",
+        "bad-condition.md",
+    }
     assert all(isinstance(p, FindingError) for p in known.problems)
     bad = next(p for p in known.problems if p.span and p.span.path.endswith("bad-condition.md"))
     assert bad.span is not None and (bad.span.line, bad.span.column) == (9, 21)
@@ -99,7 +108,12 @@ def test_precedence_and_override(kb: Path, tmp_path: Path) -> None:
     known = load(Options(kb=(kb,)))
     assert [p.code for p in known.problems] == ["K008"]
     assert known.finding(shipped.id) == shipped
-    write(own, FINDING.replace("widget-without-oil", shipped.id).replace("status: confirmed", "status: confirmed\noverride: true"))
+    write(
+        own,
+        FINDING.replace("widget-without-oil", shipped.id).replace(
+            "status: confirmed", "status: confirmed\noverride: true"
+        ),
+    )
     known = load(Options(kb=(kb,)))
     found = known.finding(shipped.id)
     assert known.problems == () and found is not None and found.title == "The widget runs without oil"
@@ -128,9 +142,13 @@ def test_forensics_toml_of_the_current_folder(kb: Path, tmp_path: Path, monkeypa
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("[kb]\npathes = []\n", "unknown key"), ("[kb]\npaths = 3\n", "list of texts"), ("[kb\n", "not TOML"),
-        ('[kb]\nrequires = ">=99"\n', "needs forensics"), ("[other]\nx = 1\n", "unknown key"),
-        ('[privacy]\nsecrets = ["a(?=b)"]\n', "not RE2"), ('[kb]\nnamespace = "Acme Inc"\n', "namespace"),
+        ("[kb]\npathes = []\n", "unknown key"),
+        ("[kb]\npaths = 3\n", "list of texts"),
+        ("[kb\n", "not TOML"),
+        ('[kb]\nrequires = ">=99"\n', "needs forensics"),
+        ("[other]\nx = 1\n", "unknown key"),
+        ('[privacy]\nsecrets = ["a(?=b)"]\n', "not RE2"),
+        ('[kb]\nnamespace = "Acme Inc"\n', "namespace"),
     ],
 )
 def test_a_bad_forensics_toml_is_told(tmp_path: Path, text: str, said: str) -> None:
@@ -164,12 +182,21 @@ def test_problems_are_cached_too(kb: Path) -> None:
     assert [p.render() for p in first] == [p.render() for p in second] and len(first) == 1
 
 
-def test_a_damaged_or_unwritable_cache_is_no_reason_to_fail(kb: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_damaged_or_unwritable_cache_is_no_reason_to_fail(
+    kb: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     root = Root(kb, kb / "rules")
     first = read_root(root)
     folder = cache_folder()
     assert folder is not None
-    for content in ("{", "[]", '{"rules": [99]}', json.dumps({"rules": [-1], "findings": 3, "deployments": None, "problems": [], "conditions": {}, "literals": {}})):
+    for content in (
+        "{",
+        "[]",
+        '{"rules": [99]}',
+        json.dumps(
+            {"rules": [-1], "findings": 3, "deployments": None, "problems": [], "conditions": {}, "literals": {}}
+        ),
+    ):
         for file in folder.glob("*.json"):
             file.write_text(content)
         assert read_root(root) == first
@@ -194,6 +221,8 @@ def test_shipped_files_are_named_by_their_place_in_the_project() -> None:
 
 
 def test_deployments_are_checked(kb: Path) -> None:
-    write(kb / "deployments" / "known-good.md", DEPLOYMENT.replace("served", "seen").replace("count: 8", "count: eight"))
+    write(
+        kb / "deployments" / "known-good.md", DEPLOYMENT.replace("served", "seen").replace("count: 8", "count: eight")
+    )
     known = load(Options(kb=(kb,)))
     assert [p.code for p in known.problems] == ["K005", "K002"]

@@ -67,7 +67,9 @@ def test_search_takes_any_text(kb: Path, query: str) -> None:
 
 
 def test_a_restatement_is_refused(kb: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    again = FINDING.replace("id: widget-without-oil", "id: dry-widget").replace("The widget runs without oil", "A dry widget")
+    again = FINDING.replace("id: widget-without-oil", "id: dry-widget").replace(
+        "The widget runs without oil", "A dry widget"
+    )
     path = write(kb / "findings" / "dry-widget.md", again)
     finding, _ = check_finding(path)
     assert finding is not None
@@ -79,9 +81,13 @@ def test_a_restatement_is_refused(kb: Path, tmp_path: Path, capsys: pytest.Captu
 
 def test_a_new_cause_of_the_same_signal_is_no_restatement(kb: Path) -> None:
     other = (
-        FINDING.replace("widget-without-oil", "widget-too-hot").replace("The widget runs without oil", "The room is too hot for widgets")
-        .replace("    - args.tp_size = 2\n", "    - gpu.family = ada\n").replace("Oil it.", "Cool the room.").replace("No oil.", "Heat bends it.")
-        .replace("A jam on every rank.", "It stops at noon.").replace("--tp-size, value: \"1\"", "--mem-fraction-static, value: \"0.8\"")
+        FINDING.replace("widget-without-oil", "widget-too-hot")
+        .replace("The widget runs without oil", "The room is too hot for widgets")
+        .replace("    - args.tp_size = 2\n", "    - gpu.family = ada\n")
+        .replace("Oil it.", "Cool the room.")
+        .replace("No oil.", "Heat bends it.")
+        .replace("A jam on every rank.", "It stops at noon.")
+        .replace('--tp-size, value: "1"', '--mem-fraction-static, value: "0.8"')
     )
     finding, problems = check_finding(write(kb / "findings" / "widget-too-hot.md", other))
     assert finding is not None, problems
@@ -184,7 +190,9 @@ def report_of(log: Path, tmp_path: Path) -> Path:
     return write(tmp_path / "report.json", analyze([str(log)], Options(launch="last")).model_dump_json(by_alias=True))
 
 
-def test_a_draft_from_a_report_has_signals_grounds_and_masked_logs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_draft_from_a_report_has_signals_grounds_and_masked_logs(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     log = ROOT / "samples" / "cases" / "run-gpu2-tp2_nan" / "log.txt"
     report = report_of(log, tmp_path)
     assert run(["kb", "new", "--from", str(report), "--id", "our-nan", "--into", str(tmp_path / "kb")]) == 0
@@ -197,7 +205,10 @@ def test_a_draft_from_a_report_has_signals_grounds_and_masked_logs(tmp_path: Pat
 
 
 def test_an_unknown_failure_drafts_a_rule_too(tmp_path: Path) -> None:
-    log = write(tmp_path / "server.log", FINDING.split("```log match line=2\n")[1].split("```")[0].replace("widget", "gizmo /opt/models/x"))
+    log = write(
+        tmp_path / "server.log",
+        FINDING.split("```log match line=2\n")[1].split("```")[0].replace("widget", "gizmo /opt/models/x"),
+    )
     report = report_of(log, tmp_path)
     assert run(["kb", "new", "--from", str(report), "--id", "gizmo-jam", "--into", str(tmp_path / "kb")]) == 0
     (path,) = (tmp_path / "kb" / "rules").glob("*/gizmo-jam.yaml")
@@ -229,7 +240,9 @@ def test_blocks_run_through_the_analyzer(kb: Path, capsys: pytest.CaptureFixture
     finding_file(kb).write_text(FINDING.replace("squeaking", "jammed"))
     assert run(["kb", "test", str(finding_file(kb))]) == 1
     assert "[L407]" in capsys.readouterr().out
-    finding_file(kb).write_text(FINDING.replace("widget 3 is jammed", "all is well").replace("widget 4 is jammed", "all is well"))
+    finding_file(kb).write_text(
+        FINDING.replace("widget 3 is jammed", "all is well").replace("widget 4 is jammed", "all is well")
+    )
     assert run(["kb", "test", str(finding_file(kb))]) == 1
     assert "[L406]" in capsys.readouterr().out
 
@@ -246,11 +259,23 @@ def test_a_block_may_name_a_sample(kb: Path, capsys: pytest.CaptureFixture[str])
 # -- hook, lint, list, show -------------------------------------------------------------------------------------------
 
 
-def test_the_hook_passes_good_files_and_refuses_bad_ones(kb: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_hook_passes_good_files_and_refuses_bad_ones(
+    kb: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.chdir(tmp_path)
-    files = ["kb/findings/widget-without-oil.md", "kb/rules/runtime/widget-jam.yaml", "kb/deployments/known-good.md", "kb/README.md"]
+    files = [
+        "kb/findings/widget-without-oil.md",
+        "kb/rules/runtime/widget-jam.yaml",
+        "kb/deployments/known-good.md",
+        "kb/README.md",
+    ]
     assert run(["kb", "hook", *files]) == 0, capsys.readouterr().out
-    for old, new, code in [("- widget-jam\n", "- widget-jem-x\n", "C202"), ("squeaking", "jammed", "L407"), ("```log near-miss", "```text", "F306"), ("ValueError: widget 4", "api_key='abcdefghijklmnop' widget 4", "S401")]:
+    for old, new, code in [
+        ("- widget-jam\n", "- widget-jem-x\n", "C202"),
+        ("squeaking", "jammed", "L407"),
+        ("```log near-miss", "```text", "F306"),
+        ("ValueError: widget 4", "api_key='abcdefghijklmnop' widget 4", "S401"),
+    ]:
         finding_file(kb).write_text(FINDING.replace(old, new))
         assert run(["kb", "hook", files[0]]) == 1
         assert f"[{code}]" in capsys.readouterr().out
@@ -263,7 +288,9 @@ def test_the_hook_passes_good_files_and_refuses_bad_ones(kb: Path, tmp_path: Pat
     assert "[R101]" in capsys.readouterr().out
 
 
-def test_rules_beside_the_kb_folder_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_rules_beside_the_kb_folder_are_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     write(tmp_path / "rules" / "runtime" / "widget-jam.yaml", RULE)
     write(tmp_path / "kb" / "findings" / "widget-without-oil.md", FINDING)
     monkeypatch.chdir(tmp_path)
@@ -271,10 +298,14 @@ def test_rules_beside_the_kb_folder_are_found(tmp_path: Path, monkeypatch: pytes
     assert run(["kb", "hook", "rules/runtime/widget-jam.yaml"]) == 0, capsys.readouterr().out
 
 
-def test_a_namespace_from_forensics_toml(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_namespace_from_forensics_toml(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     write(tmp_path / "forensics.toml", '[kb]\npaths = ["kb"]\nnamespace = "acme"\n')
     small_base(tmp_path)
-    finding_file(tmp_path / "kb").write_text(FINDING.replace("- widget-jam", "- acme/widget-jam").replace("[widget-jam]", "[acme/widget-jam]"))
+    finding_file(tmp_path / "kb").write_text(
+        FINDING.replace("- widget-jam", "- acme/widget-jam").replace("[widget-jam]", "[acme/widget-jam]")
+    )
     write(tmp_path / "kb" / "deployments" / "known-good.md", DEPLOYMENT.replace("[widget-jam]", "[acme/widget-jam]"))
     monkeypatch.chdir(tmp_path)
     assert run(["kb", "lint"]) == 0, capsys.readouterr().out
@@ -334,5 +365,7 @@ def test_the_hook_file_names_commands_that_exist() -> None:
     hooks = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text())
     assert [h["id"] for h in hooks] == ["forensics-kb", "forensics-rules"]
     assert all(h["entry"] == "forensics kb hook" for h in hooks)
-    done = subprocess.run([sys.executable, "-m", "forensics", "kb", "hook", "--help"], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-m", "forensics", "kb", "hook", "--help"], capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0 and "pre-commit" in done.stdout

@@ -62,7 +62,7 @@ def test_good_files_are_clean(kb: Path) -> None:
         ("    - widget-jam\n    - args.tp_size = 2\n", "    []\n", "F311", 9, 5),
         ("name: --tp-size", "name: --tp-sise", "F309", 15, 33),
         ('name: --tp-size, value: "1"', 'name: --enable-deepep-moe, versions: ">=0.5.8"', "F309", 15, 33),
-        ("kind: flag, op: set, name: --tp-size, value: \"1\"", "kind: host, do: oil", "F312", 15, 37),
+        ('kind: flag, op: set, name: --tp-size, value: "1"', "kind: host, do: oil", "F312", 15, 37),
         ("name: --tp-size", "name: tp size", "F313", 15, 33),
         ("# The widget runs without oil\n", "# Another heading\n", "F310", 21, 1),
         ("## Fix\n", "## Remedy\n", "F304", 21, 1),
@@ -72,13 +72,19 @@ def test_good_files_are_clean(kb: Path) -> None:
         ("```log match line=2", "```log match line=9", "L402", 27, 1),
         ("```log match line=2", "```log match lines=2", "L401", 27, 1),
         ("```log match line=2", "```log match symptom=bored", "K005", 27, 1),
-        ("model_path='/models/m', tp_size=2, dp_size=1)\n[2026-01-05 10:00:09 TP0] ValueError: widget 3 is jammed", "model_path='/home/jdoe/m', tp_size=2, dp_size=1)\n[2026-01-05 10:00:09 TP0] ValueError: widget 3 is jammed", "S402", 28, 64),
+        (
+            "model_path='/models/m', tp_size=2, dp_size=1)\n[2026-01-05 10:00:09 TP0] ValueError: widget 3 is jammed",
+            "model_path='/home/jdoe/m', tp_size=2, dp_size=1)\n[2026-01-05 10:00:09 TP0] ValueError: widget 3 is jammed",
+            "S402",
+            28,
+            64,
+        ),
         ("widget 4 is jammed", "widget 4 is jammed, HF_TOKEN=hf_abcdefghijklmnopqrstuvwx", "S401", 30, 68),
         ("widget 4 is jammed", "widget 4 is jammed, ask jane.doe@corp.io", "S402", 30, 63),
         ("status: confirmed", "status: sure", "K005", 5, 9),
         ("category: runtime", "categorie: runtime", "K003", 4, 1),
-        ("versions: \">=0.5.5\"", "versions: \">=0.6,<0.5\"", "C205", 6, 11),
-        ("versions: \">=0.5.5\"", "versions: \"0.5.x\"", "K010", 6, 11),
+        ('versions: ">=0.5.5"', 'versions: ">=0.6,<0.5"', "C205", 6, 11),
+        ('versions: ">=0.5.5"', 'versions: "0.5.x"', "K010", 6, 11),
         ("id: widget-without-oil", "id: widget-with-oil", "K007", 2, 5),
         ("sources: [sgl-project/sglang#1]", "sources: [heard it]", "K009", 18, 11),
     ],
@@ -136,7 +142,12 @@ def test_an_id_that_is_taken(kb: Path) -> None:
 
 
 def test_look_alikes_are_mutual_and_fix_adds_the_way_back(kb: Path) -> None:
-    other = write(kb / "findings" / "widget-too-old.md", FINDING.replace("widget-without-oil", "widget-too-old").replace("explains: [widget-jam]", "look_alikes: [widget-without-oil]"))
+    other = write(
+        kb / "findings" / "widget-too-old.md",
+        FINDING.replace("widget-without-oil", "widget-too-old").replace(
+            "explains: [widget-jam]", "look_alikes: [widget-without-oil]"
+        ),
+    )
     problems = lint(kb, other)
     assert [p.code for p in problems] == ["F303"]
     assert fix_file(other, problems) == 1
@@ -153,10 +164,18 @@ def test_shipped_findings_need_not_name_a_teams_own(kb: Path) -> None:
 @pytest.mark.parametrize(
     ("old", "new"),
     [
-        ("- widget-jam\n", "- widget-jamm\n"), ("status: confirmed", "status: confirmd"), ("category:", "categori:"),
-        ("name: --tp-size", "name: --tp-sizee"), ("# The widget runs without oil\n", "# Other\n"), ("log_evidence: rendered", "log_evidence: none"),
-        ("id: widget-without-oil", "id: widget-with-oil"), ("explains: [widget-jam]", "explains: [widget-jamm]"),
-        ("model_path='/models/m', tp_size=2, dp_size=1)\n[2026-01-05 10:00:09 TP0] ValueError: widget 3 is jammed", "model_path='/home/jdoe/m', tp_size=2, dp_size=1)\n[2026-01-05 10:00:09 TP0] ValueError: widget 3 is jammed"),
+        ("- widget-jam\n", "- widget-jamm\n"),
+        ("status: confirmed", "status: confirmd"),
+        ("category:", "categori:"),
+        ("name: --tp-size", "name: --tp-sizee"),
+        ("# The widget runs without oil\n", "# Other\n"),
+        ("log_evidence: rendered", "log_evidence: none"),
+        ("id: widget-without-oil", "id: widget-with-oil"),
+        ("explains: [widget-jam]", "explains: [widget-jamm]"),
+        (
+            "model_path='/models/m', tp_size=2, dp_size=1)\n[2026-01-05 10:00:09 TP0] ValueError: widget 3 is jammed",
+            "model_path='/home/jdoe/m', tp_size=2, dp_size=1)\n[2026-01-05 10:00:09 TP0] ValueError: widget 3 is jammed",
+        ),
     ],
 )
 def test_fix_repairs_what_is_safe(kb: Path, old: str, new: str) -> None:
@@ -170,15 +189,32 @@ def test_fix_repairs_what_is_safe(kb: Path, old: str, new: str) -> None:
 
 
 def test_deployments(kb: Path) -> None:
-    path = write(kb / "deployments" / "known-good.md", DEPLOYMENT.replace("{tp_size: 8}", "{tp: 8}").replace("kv.dtype", "kv.kind").replace("[widget-jam]", "[nope]"))
+    path = write(
+        kb / "deployments" / "known-good.md",
+        DEPLOYMENT.replace("{tp_size: 8}", "{tp: 8}").replace("kv.dtype", "kv.kind").replace("[widget-jam]", "[nope]"),
+    )
     assert sorted(p.code for p in lint(kb, path)) == ["D501", "D501", "F302"]
 
 
 def test_no_input_makes_lint_fail(kb: Path) -> None:
-    for text in ("", "---\n---\n", "---\n- a\n---\n", "---\nid: 3\n---\n", "---\nid: widget-without-oil\ngrounds: 3\nfix: 3\nshows: x\n---\n", "\x00", "---\ngrounds: {must: [[1]]}\n---\n"):
+    for text in (
+        "",
+        "---\n---\n",
+        "---\n- a\n---\n",
+        "---\nid: 3\n---\n",
+        "---\nid: widget-without-oil\ngrounds: 3\nfix: 3\nshows: x\n---\n",
+        "\x00",
+        "---\ngrounds: {must: [[1]]}\n---\n",
+    ):
         finding_file(kb).write_text(text)
         assert lint(kb, finding_file(kb))
-    for text in ("", "- a", "match: 3", "id: widget-jam\nmatch: {any: 3}", "match: {any: [[1], {a: b}]}\ncaptures: []\nlifetime: 3"):
+    for text in (
+        "",
+        "- a",
+        "match: 3",
+        "id: widget-jam\nmatch: {any: 3}",
+        "match: {any: [[1], {a: b}]}\ncaptures: []\nlifetime: 3",
+    ):
         rule_file(kb).write_text(text)
         assert lint(kb, rule_file(kb))
 

@@ -42,19 +42,54 @@ def test_required_texts(pattern: str, needs: set[str] | None) -> None:
 
 @pytest.mark.parametrize(
     ("pattern", "blind"),
-    [(r"took \d+ s", True), (r"took \S+ s", True), ("code 9", False), (r"[1-3] of", False), (r"\d{3} x", False), (r"[^\d] x", True), ("fp8", False)],
+    [
+        (r"took \d+ s", True),
+        (r"took \S+ s", True),
+        ("code 9", False),
+        (r"[1-3] of", False),
+        (r"\d{3} x", False),
+        (r"[^\d] x", True),
+        ("fp8", False),
+    ],
 )
 def test_digit_blindness(pattern: str, blind: bool) -> None:
     assert digit_blind(pattern) is blind
 
 
 ATOMS = st.sampled_from(
-    ["abc", "Fp8", r"\|", "##", "deadbee", "0x", "x", r"\d+", r"\d", r"\S+", ".*", "[a-f]+", r"[^\s]", "7", " ", "  ", r"\.", "0.5", "(?:ab|cd)", "(?P<g>x?y)", "é", "Z*", r"\b"]
+    [
+        "abc",
+        "Fp8",
+        r"\|",
+        "##",
+        "deadbee",
+        "0x",
+        "x",
+        r"\d+",
+        r"\d",
+        r"\S+",
+        ".*",
+        "[a-f]+",
+        r"[^\s]",
+        "7",
+        " ",
+        "  ",
+        r"\.",
+        "0.5",
+        "(?:ab|cd)",
+        "(?P<g>x?y)",
+        "é",
+        "Z*",
+        r"\b",
+    ]
 )
 
 
 @settings(max_examples=300, deadline=None)
-@given(st.lists(st.lists(ATOMS, min_size=1, max_size=5), min_size=1, max_size=3), st.text("abcdefxyzXZ079. Fpé\t|#", max_size=30))
+@given(
+    st.lists(st.lists(ATOMS, min_size=1, max_size=5), min_size=1, max_size=3),
+    st.text("abcdefxyzXZ079. Fpé\t|#", max_size=30),
+)
 def test_a_match_always_holds_a_required_text(branches: list[list[str]], noise: str) -> None:
     pattern = "|".join("".join(b) for b in branches)
     try:
@@ -79,7 +114,13 @@ def masks(text: str) -> list[str]:
 
 
 def test_patterns_that_are_not_re2_say_what_to_write() -> None:
-    for pattern, word in [("a(?=b)", "look-ahead"), (r"(a)\1", "back-references"), ("(?<!a)b", "look-behind"), ("a++", "possessive"), ("(", "escape")]:
+    for pattern, word in [
+        ("a(?=b)", "look-ahead"),
+        (r"(a)\1", "back-references"),
+        ("(?<!a)b", "look-behind"),
+        ("a++", "possessive"),
+        ("(", "escape"),
+    ]:
         with pytest.raises(BadPattern) as error:
             compiled(pattern)
         assert word in error.value.hint

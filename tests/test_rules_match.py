@@ -82,10 +82,26 @@ def test_process_scope_has_no_rank() -> None:
 
 
 def test_stages_use_the_marks() -> None:
-    text = "\n".join([line(0, 0, "Load weight begin."), line(1, 0, "odd thing"), line(60, 0, "Load weight end."), line(61, 0, "odd thing")]) + "\n"
+    text = (
+        "\n".join(
+            [
+                line(0, 0, "Load weight begin."),
+                line(1, 0, "odd thing"),
+                line(60, 0, "Load weight end."),
+                line(61, 0, "odd thing"),
+            ]
+        )
+        + "\n"
+    )
     table, blocks = table_of(text)
-    launch = launch_of(table, marks=(mark("load", "begin", 0, "TP0"), mark("graph-capture", "begin", 2, "TP0")), reached="graph-capture")
-    found = match_rules([simple("a", "odd thing", stages="[load]"), simple("b", "odd thing", stages="[init]")], table, blocks, launch)
+    launch = launch_of(
+        table,
+        marks=(mark("load", "begin", 0, "TP0"), mark("graph-capture", "begin", 2, "TP0")),
+        reached="graph-capture",
+    )
+    found = match_rules(
+        [simple("a", "odd thing", stages="[load]"), simple("b", "odd thing", stages="[init]")], table, blocks, launch
+    )
     assert [m.row for m in found["a"].matches] == [1]
     assert "b" not in found
 
@@ -96,20 +112,42 @@ def test_captures_are_typed_and_where_compares_them() -> None:
     yaml = "captures: {available: int, size: int, mem: size, t: duration, who: rank}\nrole: root"
     made = [
         rule(f"id: {name}\ntitle: t\nmatch: {{any: ['{pattern}']}}\nwhere: '{where}'\n{yaml}")
-        for name, where in [("less", "available < size"), ("more", "available > size"), ("sum", "available + 2 >= size")]
+        for name, where in [
+            ("less", "available < size"),
+            ("more", "available > size"),
+            ("sum", "available + 2 >= size"),
+        ]
     ]
     found = signals_of(text, *made)
     assert set(found) == {"less", "sum"}
-    assert dict(found["less"].matches[0].captures) == {"available": 10, "size": 12, "mem": 1.5 * 2**30, "t": 120.0, "who": "TP3"}
+    assert dict(found["less"].matches[0].captures) == {
+        "available": 10,
+        "size": 12,
+        "mem": 1.5 * 2**30,
+        "t": 120.0,
+        "who": "TP3",
+    }
 
 
 @pytest.mark.parametrize(
     ("text", "kind", "value"),
     [
-        ("12", "int", 12), ("1,234", "int", 1234), ("1.5", "float", 1.5), ("abc", "int", None), ("3 GB", "size", 3 * 2**30),
-        ("512MiB", "size", 512 * 2**20), ("7", "size", 7), ("3 parsecs", "size", None), ("300s", "duration", 300.0),
-        ("5 min", "duration", 300.0), ("1:02:03", "duration", 3723.0), ("250ms", "duration", 0.25), ("DP0 TP3", "rank", "DP0 TP3"),
-        (None, "int", None), ("-1", "int", -1), ("1e3", "float", 1000.0),
+        ("12", "int", 12),
+        ("1,234", "int", 1234),
+        ("1.5", "float", 1.5),
+        ("abc", "int", None),
+        ("3 GB", "size", 3 * 2**30),
+        ("512MiB", "size", 512 * 2**20),
+        ("7", "size", 7),
+        ("3 parsecs", "size", None),
+        ("300s", "duration", 300.0),
+        ("5 min", "duration", 300.0),
+        ("1:02:03", "duration", 3723.0),
+        ("250ms", "duration", 0.25),
+        ("DP0 TP3", "rank", "DP0 TP3"),
+        (None, "int", None),
+        ("-1", "int", -1),
+        ("1e3", "float", 1000.0),
     ],
 )
 def test_types(text: str | None, kind: str, value: object) -> None:
@@ -117,7 +155,10 @@ def test_types(text: str | None, kind: str, value: object) -> None:
 
 
 def test_floods_fold() -> None:
-    text = "".join(f"../aten/native/cuda/TensorCompare.cu:110: block: [{i},0,0], thread: [{i % 32},0,0] Assertion `probability tensor contains` failed.\n" for i in range(500))
+    text = "".join(
+        f"../aten/native/cuda/TensorCompare.cu:110: block: [{i},0,0], thread: [{i % 32},0,0] Assertion `probability tensor contains` failed.\n"
+        for i in range(500)
+    )
     found = signals_of(line(0, 0, "start") + "\n" + text, simple("a", "probability tensor contains"))
     assert found["a"].total == 500
     assert len(found["a"].matches) == 1 and found["a"].matches[0].count == 500
@@ -190,7 +231,9 @@ def test_only_the_launchs_rows_count() -> None:
 
 
 def test_long_lines_that_differ_behind_the_shape_are_read_each() -> None:
-    text = "".join(line(i * 5, 0, "prefix " + "x" * 600 + word) + "\n" for i, word in enumerate(["good", "pool is broken", "good"]))
+    text = "".join(
+        line(i * 5, 0, "prefix " + "x" * 600 + word) + "\n" for i, word in enumerate(["good", "pool is broken", "good"])
+    )
     assert [m.row for m in signals_of(text, simple("a", "pool is broken"))["a"].matches] == [1]
 
 
@@ -220,7 +263,11 @@ def test_the_prefilter_gives_what_a_search_of_every_line_gives() -> None:
         ]
         if len(rows) >= made.min_count:
             plain[made.id] = len(rows)
-    assert {k: v.total for k, v in found.items() if k in plain or not (rules[k].frames or rules[k].exception or rules[k].stages or rules[k].where)} == plain
+    assert {
+        k: v.total
+        for k, v in found.items()
+        if k in plain or not (rules[k].frames or rules[k].exception or rules[k].stages or rules[k].where)
+    } == plain
 
 
 def test_the_program_is_made_once() -> None:

@@ -24,7 +24,11 @@ def test_a_rule_that_wants_the_same_values_again_counts_each_value_by_itself() -
 @pytest.mark.parametrize(("sizes", "differ"), [((22, 22, 21), True), ((22, 22, 22), False), ((22,), False)])
 def test_a_rule_can_ask_whether_ranks_show_different_values(sizes: tuple[int, ...], differ: bool) -> None:
     rule = simple(
-        "unequal", r"batch_size\(\)=(?P<size>\d+)", kinds="[request-dump, text, message]", captures="{size: int}", differs="size"
+        "unequal",
+        r"batch_size\(\)=(?P<size>\d+)",
+        kinds="[request-dump, text, message]",
+        captures="{size: int}",
+        differs="size",
     )
     text = "".join(DUMP.format(rank=rank, size=size) for rank, size in enumerate(sizes))
     assert ("unequal" in signals_of(text, rule)) is differ
@@ -33,9 +37,21 @@ def test_a_rule_can_ask_whether_ranks_show_different_values(sizes: tuple[int, ..
 @pytest.mark.parametrize(
     ("text", "own", "other"),
     [
-        ("Process 7 has 60.00 GiB memory in use. Including non-PyTorch memory, this process has 9.00 GiB memory in use.", 9, 60),
-        ("Process 7 has 69.00 GiB memory in use. Process 8 has 9.50 GiB memory in use. Of the allocated memory 9.00 GiB is allocated by PyTorch", 9.5, 69),
-        ("Process 7 has 9.50 GiB memory in use. Process 8 has 69.00 GiB memory in use. Of the allocated memory 60.00 GiB is allocated by PyTorch", 69, 9.5),
+        (
+            "Process 7 has 60.00 GiB memory in use. Including non-PyTorch memory, this process has 9.00 GiB memory in use.",
+            9,
+            60,
+        ),
+        (
+            "Process 7 has 69.00 GiB memory in use. Process 8 has 9.50 GiB memory in use. Of the allocated memory 9.00 GiB is allocated by PyTorch",
+            9.5,
+            69,
+        ),
+        (
+            "Process 7 has 9.50 GiB memory in use. Process 8 has 69.00 GiB memory in use. Of the allocated memory 60.00 GiB is allocated by PyTorch",
+            69,
+            9.5,
+        ),
     ],
 )
 def test_own_and_other_memory_are_told_by_what_torch_allocated(text: str, own: float, other: float) -> None:
@@ -45,16 +61,37 @@ def test_own_and_other_memory_are_told_by_what_torch_allocated(text: str, own: f
 
 
 def test_an_only_entry_is_the_process_itself() -> None:
-    assert DERIVED["gpu-processes"]("Process 7 has 79.00 GiB memory in use. Of the allocated memory 77.00 GiB is allocated by PyTorch") is None
+    assert (
+        DERIVED["gpu-processes"](
+            "Process 7 has 79.00 GiB memory in use. Of the allocated memory 77.00 GiB is allocated by PyTorch"
+        )
+        is None
+    )
 
 
 @pytest.mark.parametrize(
     ("kind", "text", "counts"),
     [
-        ("full", "memory leak detected! available_size=402, evictable_size=20, protected_size=0, self.max_total_num_tokens=421, held=3", (402, 20, 421)),
-        ("full", "memory leak detected! full_evictable_size=13, full_available_size=790, self.full_tokens_per_layer=803", (790, 13, 803)),
-        ("swa", "swa_available_size=107, swa_evictable_size=2, self.swa_tokens_per_layer=110, self.tree_cache.swa_protected_size()=0", (107, 2, 110)),
-        ("swa", "full_available_size=5, allocator.size_full=9, swa_available_size=1, swa_evictable_size=2, allocator.size_swa=3", (1, 2, 3)),
+        (
+            "full",
+            "memory leak detected! available_size=402, evictable_size=20, protected_size=0, self.max_total_num_tokens=421, held=3",
+            (402, 20, 421),
+        ),
+        (
+            "full",
+            "memory leak detected! full_evictable_size=13, full_available_size=790, self.full_tokens_per_layer=803",
+            (790, 13, 803),
+        ),
+        (
+            "swa",
+            "swa_available_size=107, swa_evictable_size=2, self.swa_tokens_per_layer=110, self.tree_cache.swa_protected_size()=0",
+            (107, 2, 110),
+        ),
+        (
+            "swa",
+            "full_available_size=5, allocator.size_full=9, swa_available_size=1, swa_evictable_size=2, allocator.size_swa=3",
+            (1, 2, 3),
+        ),
     ],
 )
 def test_pools_are_read_from_pairs_in_any_order(kind: str, text: str, counts: tuple[int, int, int]) -> None:

@@ -21,7 +21,20 @@ from forensics.rulebook.versions import (
 )
 from forensics.schema.facts import VersionInterval as V
 
-ORDER = "0.4.1.post7 0.4.9.post6 0.4.10.post2 0.5.4 0.5.4.post3 0.5.8.dev3 0.5.8rc1 0.5.8 0.5.8.post2.dev418 0.5.8.post2 0.5.10rc0 0.5.10".split()
+ORDER = [
+    "0.4.1.post7",
+    "0.4.9.post6",
+    "0.4.10.post2",
+    "0.5.4",
+    "0.5.4.post3",
+    "0.5.8.dev3",
+    "0.5.8rc1",
+    "0.5.8",
+    "0.5.8.post2.dev418",
+    "0.5.8.post2",
+    "0.5.10rc0",
+    "0.5.10",
+]
 
 
 @pytest.mark.parametrize(("low", "high"), list(pairwise(ORDER)))
@@ -66,7 +79,14 @@ def test_ranges() -> None:
 
 @pytest.mark.parametrize(
     ("text", "never"),
-    [(">=0.5.7,<0.5.7", True), (">=0.5.7,<=0.5.7", False), (">0.5.7,<0.5.8", False), ("==0.5.7,!=0.5.7", True), (">=0.6,<0.5", True), ("", False)],
+    [
+        (">=0.5.7,<0.5.7", True),
+        (">=0.5.7,<=0.5.7", False),
+        (">0.5.7,<0.5.8", False),
+        ("==0.5.7,!=0.5.7", True),
+        (">=0.6,<0.5", True),
+        ("", False),
+    ],
 )
 def test_contradictory_ranges(text: str, never: bool) -> None:
     assert contradictory(parse_range(text) or ()) is never

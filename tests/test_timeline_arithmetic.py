@@ -35,7 +35,16 @@ def test_short_form_of_the_pool_line() -> None:
 
 @pytest.mark.parametrize(
     ("code", "word"),
-    [(-9, "SIGKILL"), (-11, "SIGSEGV"), (-6, "SIGABRT"), (-7, "SIGBUS"), (-15, "SIGTERM"), (137, "SIGKILL"), (139, "SIGSEGV"), (143, "SIGTERM")],
+    [
+        (-9, "SIGKILL"),
+        (-11, "SIGSEGV"),
+        (-6, "SIGABRT"),
+        (-7, "SIGBUS"),
+        (-15, "SIGTERM"),
+        (137, "SIGKILL"),
+        (139, "SIGSEGV"),
+        (143, "SIGTERM"),
+    ],
 )
 def test_exit_codes_of_signals(code: int, word: str) -> None:
     assert word in arithmetic.exit_reading(code)
@@ -69,9 +78,13 @@ def test_oom_that_does_not_fit_is_no_fragmentation() -> None:
 
 def test_watchdog_start_and_sequence() -> None:
     assert arithmetic.watchdog_start(1000.0, 600_255) == pytest.approx(399.745)
-    first = arithmetic.readings("WorkNCCL(SeqNum=2, OpType=ALLREDUCE, NumelIn=1, NumelOut=1, Timeout(ms)=600000) ran for 600010 milliseconds")
+    first = arithmetic.readings(
+        "WorkNCCL(SeqNum=2, OpType=ALLREDUCE, NumelIn=1, NumelOut=1, Timeout(ms)=600000) ran for 600010 milliseconds"
+    )
     assert "first collective after loading" in first[0]
-    late = arithmetic.readings("WorkNCCL(SeqNum=181277, OpType=ALLREDUCE, NumelIn=67108864, NumelOut=67108864, Timeout(ms)=600000) ran for 600255 milliseconds")
+    late = arithmetic.readings(
+        "WorkNCCL(SeqNum=181277, OpType=ALLREDUCE, NumelIn=67108864, NumelOut=67108864, Timeout(ms)=600000) ran for 600255 milliseconds"
+    )
     assert "divergence" in late[0]
 
 
@@ -79,7 +92,9 @@ def test_block_divisibility() -> None:
     assert arithmetic.divides(18432, 8, 128)
     assert not arithmetic.divides(18432, 32, 128)
     assert not arithmetic.divides(100, 0, 128)
-    (reading,) = arithmetic.readings("ValueError: Weight output_partition_size = 576 is not divisible by weight quantization block_n = 128.")
+    (reading,) = arithmetic.readings(
+        "ValueError: Weight output_partition_size = 576 is not divisible by weight quantization block_n = 128."
+    )
     assert "4 x 128 + 64" in reading
 
 

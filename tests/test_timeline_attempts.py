@@ -15,23 +15,47 @@ SAGA = Path(__file__).parent.parent / "samples" / "cases" / "saga" / "session.lo
 
 @pytest.mark.parametrize(
     ("a", "b", "same"),
-    [(None, False, True), (None, "", True), (1, 1.0, True), ("8", 8, True), (True, 1, False), (True, False, False), ("fa3", "triton", False), (None, "x", False), (0, None, False)],
+    [
+        (None, False, True),
+        (None, "", True),
+        (1, 1.0, True),
+        ("8", 8, True),
+        (True, 1, False),
+        (True, False, False),
+        ("fa3", "triton", False),
+        (None, "x", False),
+        (0, None, False),
+    ],
 )
 def test_values_that_mean_the_same(a: object, b: object, same: bool) -> None:
     assert attempts.equal(a, b) is same  # type: ignore[arg-type]
 
 
 def test_only_what_can_matter_is_a_change(tmp_path: Path) -> None:
-    lines = [args(0, port=30000, random_seed=1, attention_backend="fa3"), *startup(5, [""]), f"{at(30)} {SIGQUIT}", args(100, port=30001, random_seed=2, attention_backend="triton"), *startup(105, [""])]
+    lines = [
+        args(0, port=30000, random_seed=1, attention_backend="fa3"),
+        *startup(5, [""]),
+        f"{at(30)} {SIGQUIT}",
+        args(100, port=30001, random_seed=2, attention_backend="triton"),
+        *startup(105, [""]),
+    ]
     _, (one, two) = launches(tmp_path, lines)
     assert [(c.name, c.before, c.after) for c in attempts.changes(one, two)] == [("attention_backend", "fa3", "triton")]
 
 
 def test_same_failure_needs_mechanism_and_place(tmp_path: Path) -> None:
     def run(second: int, message: str) -> list[str]:
-        return [args(second), *startup(second + 5, [""]), *trace(second + 30, "", message), f"{at(second + 31)} {SIGQUIT}", "Killed"]
+        return [
+            args(second),
+            *startup(second + 5, [""]),
+            *trace(second + 30, "", message),
+            f"{at(second + 31)} {SIGQUIT}",
+            "Killed",
+        ]
 
-    _, found = launches(tmp_path, [*run(0, "ValueError: bad page 12"), *run(200, "ValueError: bad page 99"), *run(400, "IndexError: x")])
+    _, found = launches(
+        tmp_path, [*run(0, "ValueError: bad page 12"), *run(200, "ValueError: bad page 99"), *run(400, "IndexError: x")]
+    )
     assert attempts.same_failure(found[0], found[1])
     assert not attempts.same_failure(found[0], found[2])
     assert not attempts.got_further(found[0], found[1])

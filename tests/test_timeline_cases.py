@@ -25,7 +25,14 @@ def cases() -> list[Case]:
         head, *lines = part.rstrip("\n").split("\n")
         name, *words = head.split()
         marked = [i for i, text in enumerate(lines, start=1) if text.startswith(">>> ")]
-        found.append(Case(name, [t.removeprefix(">>> ") for t in lines], marked[0] if marked else None, dict(w.split("=") for w in words)))
+        found.append(
+            Case(
+                name,
+                [t.removeprefix(">>> ") for t in lines],
+                marked[0] if marked else None,
+                dict(w.split("=") for w in words),
+            )
+        )
     return found
 
 

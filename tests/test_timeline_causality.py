@@ -21,7 +21,13 @@ def roles(launch: Launch) -> dict[str, str]:
 
 
 def test_an_assert_flood_is_one_failure_without_a_rank(tmp_path: Path) -> None:
-    lines = [*up(), decode(40, "TP0"), *[ASSERT.format(i) for i in range(200)], *trace(41, "TP1", "torch.AcceleratorError: CUDA error: device-side assert triggered"), f"{at(42)} {SIGQUIT}"]
+    lines = [
+        *up(),
+        decode(40, "TP0"),
+        *[ASSERT.format(i) for i in range(200)],
+        *trace(41, "TP1", "torch.AcceleratorError: CUDA error: device-side assert triggered"),
+        f"{at(42)} {SIGQUIT}",
+    ]
     table, (launch,) = launches(tmp_path, lines)
     first = launch.failure(launch.first_failure)
     assert first is not None
@@ -34,7 +40,13 @@ def test_an_assert_flood_is_one_failure_without_a_rank(tmp_path: Path) -> None:
 
 
 def test_the_echo_of_an_assert_may_be_printed_before_it(tmp_path: Path) -> None:
-    lines = [*up(), decode(40, "TP0"), *trace(41, "TP1", "torch.AcceleratorError: CUDA error: device-side assert triggered"), ASSERT.format(1), f"{at(42)} {SIGQUIT}"]
+    lines = [
+        *up(),
+        decode(40, "TP0"),
+        *trace(41, "TP1", "torch.AcceleratorError: CUDA error: device-side assert triggered"),
+        ASSERT.format(1),
+        f"{at(42)} {SIGQUIT}",
+    ]
     _, (launch,) = launches(tmp_path, lines)
     first = launch.failure(launch.first_failure)
     assert first is not None
@@ -42,7 +54,12 @@ def test_the_echo_of_an_assert_may_be_printed_before_it(tmp_path: Path) -> None:
 
 
 def test_a_lost_peer_is_not_the_cause_where_another_rank_states_one(tmp_path: Path) -> None:
-    lost = trace(41, "TP0", "RuntimeError: [pair.cc:537] Read error [127.0.0.1]:22220: Connection reset by peer", ("event_loop_overlap", "recv_requests"))
+    lost = trace(
+        41,
+        "TP0",
+        "RuntimeError: [pair.cc:537] Read error [127.0.0.1]:22220: Connection reset by peer",
+        ("event_loop_overlap", "recv_requests"),
+    )
     cause = trace(42, "TP1", "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.")
     table, (launch,) = launches(tmp_path, [*up(), *lost, *cause, f"{at(43)} {SIGQUIT}"])
     first = launch.failure(launch.first_failure)
@@ -53,7 +70,12 @@ def test_a_lost_peer_is_not_the_cause_where_another_rank_states_one(tmp_path: Pa
 
 
 def test_a_lost_peer_alone_is_the_first_failure_and_suspects_the_peer(tmp_path: Path) -> None:
-    lost = trace(41, "TP0", "RuntimeError: [pair.cc:537] Read error [127.0.0.1]:22220: Connection reset by peer", ("event_loop_overlap", "recv_requests"))
+    lost = trace(
+        41,
+        "TP0",
+        "RuntimeError: [pair.cc:537] Read error [127.0.0.1]:22220: Connection reset by peer",
+        ("event_loop_overlap", "recv_requests"),
+    )
     _, (launch,) = launches(tmp_path, [*up(), decode(40, "TP0"), *lost, f"{at(43)} {SIGQUIT}"])
     first = launch.failure(launch.first_failure)
     assert first is not None
@@ -111,7 +133,12 @@ def test_bad_requests_are_no_failure_of_the_server(tmp_path: Path) -> None:
 
 
 def test_what_dies_after_an_orderly_stop_is_no_failure(tmp_path: Path) -> None:
-    lines = [*up(1), decode(40), f"{at(50)} SIGTERM received. signum=None frame=None. Draining requests and shutting down...", f"{at(51)} Subprocess detokenizer (pid=77) crashed with exit code -9. Triggering SIGQUIT for cleanup..."]
+    lines = [
+        *up(1),
+        decode(40),
+        f"{at(50)} SIGTERM received. signum=None frame=None. Draining requests and shutting down...",
+        f"{at(51)} Subprocess detokenizer (pid=77) crashed with exit code -9. Triggering SIGQUIT for cleanup...",
+    ]
     _, (launch,) = launches(tmp_path, lines)
     assert launch.first_failure is None
     assert launch.ended == "stopped"
@@ -124,12 +151,19 @@ def test_nan_warnings_count_only_where_nothing_else_fails(tmp_path: Path) -> Non
     assert first_line(table, launch) == len(up(1)) + 1
     other = tmp_path / "other"
     other.mkdir()
-    table, (launch,) = launches(other, [*up(1), *warning, *work, *trace(70, "", "IndexError: list index out of range"), f"{at(71)} {SIGQUIT}"])
+    table, (launch,) = launches(
+        other, [*up(1), *warning, *work, *trace(70, "", "IndexError: list index out of range"), f"{at(71)} {SIGQUIT}"]
+    )
     assert first_line(table, launch) == len(up(1)) + 1 + len(work) + 6
 
 
 def test_a_killed_child_without_any_exception(tmp_path: Path) -> None:
-    lines = [*up(1), decode(40), f"{at(42)} Subprocess scheduler_0 (pid=77) crashed with exit code -9. Triggering SIGQUIT for cleanup...", f"{at(42)} {SIGQUIT}"]
+    lines = [
+        *up(1),
+        decode(40),
+        f"{at(42)} Subprocess scheduler_0 (pid=77) crashed with exit code -9. Triggering SIGQUIT for cleanup...",
+        f"{at(42)} {SIGQUIT}",
+    ]
     table, (launch,) = launches(tmp_path, lines)
     first = launch.failure(launch.first_failure)
     assert first is not None
@@ -141,7 +175,9 @@ def test_a_killed_child_without_any_exception(tmp_path: Path) -> None:
 def test_collective_timeouts_suspect_the_rank_without_one(tmp_path: Path) -> None:
     texts = []
     for rank in (2, 0, 3):
-        texts.append(f"[rank{rank}]:[E304 10:20:17.115120385 ProcessGroupNCCL.cpp:683] [Rank {rank}] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=2, OpType=ALLREDUCE, NumelIn=1, NumelOut=1, Timeout(ms)=600000) ran for 600005 milliseconds before timing out.")
+        texts.append(
+            f"[rank{rank}]:[E304 10:20:17.115120385 ProcessGroupNCCL.cpp:683] [Rank {rank}] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=2, OpType=ALLREDUCE, NumelIn=1, NumelOut=1, Timeout(ms)=600000) ran for 600005 milliseconds before timing out."
+        )
     base = [args(0, tp_size=4), *startup(5, [f"TP{i}" for i in range(4)], ready=False)]
     table, (launch,) = launches(tmp_path, [*base, *texts, "Fatal Python error: Aborted"])
     first = launch.failure(launch.first_failure)

@@ -9,20 +9,44 @@ from timeline_logs import args, at, decode, first_line, launches, prefill, start
 
 from forensics.timeline import silence
 
-OUTER = ["event_loop_overlap (sglang/srt/managers/scheduler.py:1464)", "run_event_loop (sglang/srt/managers/scheduler.py:1411)", "run_scheduler_process (sglang/srt/managers/scheduler.py:4069)"]
-BROADCAST = ["broadcast (torch/distributed/distributed_c10d.py:2979)", "broadcast_pyobj (sglang/srt/utils/common.py:1441)", "recv_requests (sglang/srt/managers/scheduler.py:90)"]
-REDUCE = ["all_reduce (torch/distributed/distributed_c10d.py:3080)", "_sum_over_ranks (sglang/srt/mem_cache/tree.py:19)", "check_progress (sglang/srt/mem_cache/tree.py:137)", "get_next_batch_to_run (sglang/srt/managers/scheduler.py:2555)"]
+OUTER = [
+    "event_loop_overlap (sglang/srt/managers/scheduler.py:1464)",
+    "run_event_loop (sglang/srt/managers/scheduler.py:1411)",
+    "run_scheduler_process (sglang/srt/managers/scheduler.py:4069)",
+]
+BROADCAST = [
+    "broadcast (torch/distributed/distributed_c10d.py:2979)",
+    "broadcast_pyobj (sglang/srt/utils/common.py:1441)",
+    "recv_requests (sglang/srt/managers/scheduler.py:90)",
+]
+REDUCE = [
+    "all_reduce (torch/distributed/distributed_c10d.py:3080)",
+    "_sum_over_ranks (sglang/srt/mem_cache/tree.py:19)",
+    "check_progress (sglang/srt/mem_cache/tree.py:137)",
+    "get_next_batch_to_run (sglang/srt/managers/scheduler.py:2555)",
+]
 
 
 def dump(pid: int, rank: str, inner: list[str]) -> list[str]:
-    head = [f"Process {pid}: sglang::scheduler_{rank}", "Python v3.12.3 (/usr/bin/python3.12)", "", f'Thread {pid} (idle): "MainThread"']
+    head = [
+        f"Process {pid}: sglang::scheduler_{rank}",
+        "Python v3.12.3 (/usr/bin/python3.12)",
+        "",
+        f'Thread {pid} (idle): "MainThread"',
+    ]
     return [*head, *[f"    {line}" for line in (*inner, *OUTER)], ""]
 
 
 def test_the_rank_with_another_stack_is_the_suspect(tmp_path: Path) -> None:
     ranks = ["TP0", "TP1", "TP2", "TP3"]
     base = [args(0, tp_size=4), *startup(5, ranks), prefill(30, "TP0"), decode(31, "TP0")]
-    lines = [*base, *dump(1, "TP0", BROADCAST), *dump(2, "TP1", BROADCAST), *dump(3, "TP2", REDUCE), *dump(4, "TP3", BROADCAST)]
+    lines = [
+        *base,
+        *dump(1, "TP0", BROADCAST),
+        *dump(2, "TP1", BROADCAST),
+        *dump(3, "TP2", REDUCE),
+        *dump(4, "TP3", BROADCAST),
+    ]
     table, (launch,) = launches(tmp_path, lines)
     first = launch.failure(launch.first_failure)
     assert first is not None

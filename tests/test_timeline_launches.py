@@ -10,11 +10,22 @@ TP2 = ["TP0", "TP1"]
 
 
 def crash(second: int) -> list[str]:
-    return [*trace(second, "TP0", "RuntimeError: CUDA error: an illegal memory access was encountered"), f"{at(second + 1)} {SIGQUIT}", "Killed"]
+    return [
+        *trace(second, "TP0", "RuntimeError: CUDA error: an illegal memory access was encountered"),
+        f"{at(second + 1)} {SIGQUIT}",
+        "Killed",
+    ]
 
 
 def test_a_relaunch_in_the_same_file_is_a_second_launch(tmp_path: Path) -> None:
-    lines = [args(0, tp_size=2), *startup(5, TP2), *crash(30), args(100, tp_size=2), *startup(105, TP2), decode(130, "TP0")]
+    lines = [
+        args(0, tp_size=2),
+        *startup(5, TP2),
+        *crash(30),
+        args(100, tp_size=2),
+        *startup(105, TP2),
+        decode(130, "TP0"),
+    ]
     _, found = launches(tmp_path, lines)
     assert [x.ended for x in found] == ["crashed", "running"]
     assert [x.reached for x in found] == ["serving", "serving"]
@@ -23,13 +34,23 @@ def test_a_relaunch_in_the_same_file_is_a_second_launch(tmp_path: Path) -> None:
 
 def test_lines_of_the_config_stage_belong_to_the_launch_that_follows(tmp_path: Path) -> None:
     first = [args(0), *startup(5, [""]), *crash(30)]
-    lines = [*first, "+ python3 -m sglang.launch_server --model-path /models/m", f"{at(90)} WARNING server_args.py:12: Cuda graph is disabled", args(91), *startup(95, [""])]
+    lines = [
+        *first,
+        "+ python3 -m sglang.launch_server --model-path /models/m",
+        f"{at(90)} WARNING server_args.py:12: Cuda graph is disabled",
+        args(91),
+        *startup(95, [""]),
+    ]
     _, found = launches(tmp_path, lines)
     assert [x.lines[0] for x in found] == [1, len(first) + 1]
 
 
 def test_a_refused_command_line_is_a_launch_of_its_own(tmp_path: Path) -> None:
-    refused = ["+ python3 -m sglang.launch_server --enable-x", "usage: launch_server.py [-h] --model-path MODEL_PATH", "launch_server.py: error: unrecognized arguments: --enable-x"]
+    refused = [
+        "+ python3 -m sglang.launch_server --enable-x",
+        "usage: launch_server.py [-h] --model-path MODEL_PATH",
+        "launch_server.py: error: unrecognized arguments: --enable-x",
+    ]
     lines = [*refused, "+ python3 -m sglang.launch_server --model-path /models/m", args(10), *startup(15, [""])]
     table, found = launches(tmp_path, lines)
     assert [x.reached for x in found] == ["config", "serving"]
@@ -57,7 +78,9 @@ def test_the_log_of_the_other_node_in_its_own_file_is_the_same_launch(tmp_path: 
 
 
 def test_attempts_in_two_files_are_two_launches(tmp_path: Path) -> None:
-    _, found = launches(tmp_path, [args(0), *startup(5, [""]), *crash(30)], [args(600), *startup(605, [""]), decode(630)])
+    _, found = launches(
+        tmp_path, [args(0), *startup(5, [""]), *crash(30)], [args(600), *startup(605, [""]), decode(630)]
+    )
     assert [x.ended for x in found] == ["crashed", "running"]
 
 
@@ -92,7 +115,9 @@ def test_a_silent_rank_is_missing_where_the_head_is_there(tmp_path: Path) -> Non
 
 def test_dp_attention_ranks_are_not_counted_twice(tmp_path: Path) -> None:
     ranks = ["DP0 TP0 EP0", "DP0 TP1 EP1", "DP1 TP2 EP2", "DP1 TP3 EP3"]
-    _, (launch,) = launches(tmp_path, [args(0, tp_size=4, dp_size=2, ep_size=4, enable_dp_attention=True), *startup(5, ranks)])
+    _, (launch,) = launches(
+        tmp_path, [args(0, tp_size=4, dp_size=2, ep_size=4, enable_dp_attention=True), *startup(5, ranks)]
+    )
     assert {str(r) for r in launch.expected} == set(ranks)
     assert launch.missing == ()
 
@@ -104,7 +129,12 @@ def test_pipeline_and_tensor_ranks_multiply(tmp_path: Path) -> None:
 
 
 def test_stage_of_every_rank_and_the_last_stage_of_the_launch(tmp_path: Path) -> None:
-    lines = [args(0, tp_size=2), f"{at(5, 'TP0')} Init torch distributed begin.", f"{at(5, 'TP1')} Init torch distributed begin.", f"{at(9, 'TP0')} Load weight begin. avail mem=78.10 GB"]
+    lines = [
+        args(0, tp_size=2),
+        f"{at(5, 'TP0')} Init torch distributed begin.",
+        f"{at(5, 'TP1')} Init torch distributed begin.",
+        f"{at(9, 'TP0')} Load weight begin. avail mem=78.10 GB",
+    ]
     _, (launch,) = launches(tmp_path, lines)
     assert {str(r): s for r, s in launch.stages.items()} == {"TP0": "load", "TP1": "init"}
     assert launch.reached == "load"

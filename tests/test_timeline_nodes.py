@@ -23,7 +23,7 @@ def node(number: int, second: int, failing: str, message: str, fast: int = 0) ->
 @pytest.mark.parametrize("files", [1, 2])
 def test_the_earliest_by_time_on_any_node_is_the_first_failure(tmp_path: Path, files: int) -> None:
     first, second = node(0, 40, "TP1", LOST), node(1, 30, "TP2", "ValueError: the layer has no weight")
-    table, found = launches(tmp_path, *([first + second] if files == 1 else [first, second]))
+    _table, found = launches(tmp_path, *([first + second] if files == 1 else [first, second]))
     assert len(found) == 1
     failure = found[0].failure(found[0].first_failure)
     assert failure is not None
@@ -33,7 +33,7 @@ def test_the_earliest_by_time_on_any_node_is_the_first_failure(tmp_path: Path, f
 
 def test_the_same_error_on_both_nodes_is_stated_by_the_earlier_one(tmp_path: Path) -> None:
     text = "ValueError: the output size is not divisible"
-    table, found = launches(tmp_path, node(0, 40, "TP1", text) + node(1, 30, "TP3", text))
+    _table, found = launches(tmp_path, node(0, 40, "TP1", text) + node(1, 30, "TP3", text))
     failure = found[0].failure(found[0].first_failure)
     assert failure is not None
     assert str(failure.rank) == "TP3"
@@ -42,7 +42,7 @@ def test_the_same_error_on_both_nodes_is_stated_by_the_earlier_one(tmp_path: Pat
 
 def test_clocks_that_are_hours_apart_are_not_compared(tmp_path: Path) -> None:
     late = [line.replace(" 10:", " 18:") for line in node(1, 30, "TP2", "ValueError: later by eight hours")]
-    table, found = launches(tmp_path, node(0, 40, "TP1", "ValueError: first in the file") + late)
+    _table, found = launches(tmp_path, node(0, 40, "TP1", "ValueError: first in the file") + late)
     assert found[0].failure(found[0].first_failure).text == "ValueError: first in the file"  # type: ignore[union-attr]
 
 
@@ -56,7 +56,17 @@ def test_without_nodes_the_position_decides() -> None:
 def test_a_link_that_flaps_and_one_late_health_probe_are_no_failure(tmp_path: Path) -> None:
     port = "h1:7:14 [3] transport/net_ib.cc:100 NCCL WARN NET/IB : mlx5_3:1 Got async event : port"
     probe = f"{at(60)} Health check failed. Server couldn't get a response from detokenizer for last 20 seconds."
-    lines = [args(0), *startup(1, [""]), decode(30), f"{port} error", f"{port} active", decode(40), probe, decode(70), decode(80)]
+    lines = [
+        args(0),
+        *startup(1, [""]),
+        decode(30),
+        f"{port} error",
+        f"{port} active",
+        decode(40),
+        probe,
+        decode(70),
+        decode(80),
+    ]
     _, found = launches(tmp_path, lines)
     assert (found[0].first_failure, found[0].ended) == (None, "running")
 
@@ -87,7 +97,9 @@ def test_a_module_that_cannot_be_imported_is_no_request(tmp_path: Path) -> None:
 
 def test_verification_of_drafts_is_decode_whatever_its_helpers_are_called(tmp_path: Path) -> None:
     frames = ("event_loop_overlap", "run_batch", "verify", "generate_attn_arg_prefill")
-    _, found = launches(tmp_path, [args(0), *startup(1, [""]), decode(30), *trace(31, "", "RuntimeError: shape", frames)])
+    _, found = launches(
+        tmp_path, [args(0), *startup(1, [""]), decode(30), *trace(31, "", "RuntimeError: shape", frames)]
+    )
     assert found[0].failure(found[0].first_failure).stage == "decode"  # type: ignore[union-attr]
 
 

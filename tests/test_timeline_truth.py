@@ -10,7 +10,17 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent.parent / "tools"))
 from score_timeline import Score, run  # type: ignore[import-not-found]
 
-FLOORS = {"line": 0.96, "none": 0.97, "rank": 0.97, "stage": 0.95, "reached": 0.97, "ended": 0.96, "launches": 0.98, "reporter": 0.95, "suspect": 0.7}
+FLOORS = {
+    "line": 0.96,
+    "none": 0.97,
+    "rank": 0.97,
+    "stage": 0.95,
+    "reached": 0.97,
+    "ended": 0.96,
+    "launches": 0.98,
+    "reporter": 0.95,
+    "suspect": 0.7,
+}
 
 
 @pytest.fixture(scope="module")

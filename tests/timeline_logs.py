@@ -21,7 +21,17 @@ def at(second: int, rank: str = "", day: str = "2026-03-04", hour: int = 10) -> 
 
 
 def args(second: int, **fields: object) -> str:
-    held: dict[str, object] = {"model_path": "/models/m", "tp_size": 1, "dp_size": 1, "pp_size": 1, "nnodes": 1, "node_rank": 0, "port": 30000, "disaggregation_mode": "null", **fields}
+    held: dict[str, object] = {
+        "model_path": "/models/m",
+        "tp_size": 1,
+        "dp_size": 1,
+        "pp_size": 1,
+        "nnodes": 1,
+        "node_rank": 0,
+        "port": 30000,
+        "disaggregation_mode": "null",
+        **fields,
+    }
     return f"{at(second)} server_args=ServerArgs({', '.join(f'{k}={v!r}' for k, v in held.items())})"
 
 
@@ -62,10 +72,17 @@ def decode(second: int, rank: str = "", running: int = 4) -> str:
     return f"{at(second, rank)} Decode batch, #running-req: {running}, #token: 808, token usage: 0.04, cuda graph: True, gen throughput (token/s): 24.04, #queue-req: 0"
 
 
-def trace(second: int, rank: str, message: str, functions: Iterable[str] = ("event_loop_overlap", "run_batch", "forward_decode")) -> list[str]:
+def trace(
+    second: int,
+    rank: str,
+    message: str,
+    functions: Iterable[str] = ("event_loop_overlap", "run_batch", "forward_decode"),
+) -> list[str]:
     lines = [f"{at(second, rank)} Scheduler hit an exception: Traceback (most recent call last):"]
     for number, name in enumerate(("run_scheduler_process", *functions), start=1):
-        lines.append(f'  File "/opt/venv/lib/python3.12/site-packages/sglang/srt/managers/scheduler.py", line {number}00, in {name}')
+        lines.append(
+            f'  File "/opt/venv/lib/python3.12/site-packages/sglang/srt/managers/scheduler.py", line {number}00, in {name}'
+        )
     return [*lines, message, ""]
 
 

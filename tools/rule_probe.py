@@ -2,6 +2,7 @@
 
 Without arguments it prints, per case, the rules that hit; rules with role root/cascade that hit a healthy log are marked !!.
 """
+
 import sys
 from pathlib import Path
 
@@ -23,10 +24,16 @@ for p in sorted((ROOT / "rules").rglob("*.yaml")):
     if args and not any(a in d["id"] for a in args):
         continue
     rules.append((d, [re2.compile(x) for x in d["match"]["any"]], [re2.compile(x) for x in d["match"].get("not", [])]))
-logs = sorted(ROOT.glob("samples/healthy/*/log.txt")) + sorted(ROOT.glob("samples/cases/saga/*good*.log")) + [ROOT / "samples/cases/saga/fixed.log"]
+logs = (
+    sorted(ROOT.glob("samples/healthy/*/log.txt"))
+    + sorted(ROOT.glob("samples/cases/saga/*good*.log"))
+    + [ROOT / "samples/cases/saga/fixed.log"]
+)
 n_healthy = len(logs)
 if "--healthy" not in sys.argv:
-    logs += sorted(p for p in ROOT.glob("samples/cases/*/log.txt")) + sorted(ROOT.glob("samples/cases/saga/attempt*.log"))
+    logs += sorted(p for p in ROOT.glob("samples/cases/*/log.txt")) + sorted(
+        ROOT.glob("samples/cases/saga/attempt*.log")
+    )
 for i, log in enumerate(logs):
     if case and case not in str(log):
         continue

@@ -75,7 +75,13 @@ def judge(score: Score, case: str, log: Path, truth: dict) -> None:
                 good = [truth["stage"], *truth.get("stage_also", [])]
                 score.add("stage", case, first.stage, good, first.stage in good)
         for name in wanted.get("reporters") or []:
-            score.add("reporter", case, [str(r) for r in first.reporters][:1] if first else [], name, bool(first) and name in [str(r) for r in first.reporters])
+            score.add(
+                "reporter",
+                case,
+                [str(r) for r in first.reporters][:1] if first else [],
+                name,
+                bool(first) and name in [str(r) for r in first.reporters],
+            )
     if truth.get("guilty_rank"):
         names = [str(r) for r in first.suspect_ranks] if first else []
         score.add("suspect", case, names, truth["guilty_rank"], truth["guilty_rank"] in names)

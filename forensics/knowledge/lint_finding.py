@@ -168,9 +168,7 @@ def _unfilled(page: Page) -> None:
         told = next((t for t in UNFILLED if said == t or said.endswith((f"do: {t}", f"- {t}"))), None)
         if told is not None:
             column = line.index(told) + 1
-            page.reader.add(
-                "F316", "the draft's text still stands here", number, column, "write it, or take it out"
-            )
+            page.reader.add("F316", "the draft's text still stands here", number, column, "write it, or take it out")
 
 
 def _privacy(reader: Reader, finding: Finding, lib: Library) -> None:

@@ -147,7 +147,8 @@ def size_of(number: str, unit: str) -> float:
 
 
 _OOM = re.compile(
-    rf"Tried to allocate {_NUMBER} ([KMG]iB|[KMG]B|B)\b.{{0,400}}?of which {_NUMBER} ([KMG]iB|[KMG]B|B) is free", re.DOTALL
+    rf"Tried to allocate {_NUMBER} ([KMG]iB|[KMG]B|B)\b.{{0,400}}?of which {_NUMBER} ([KMG]iB|[KMG]B|B) is free",
+    re.DOTALL,
 )
 _ALLOC = re.compile(r"Try to allocate (\d+) tokens\.?\s*(?:Avaliable|Available) tokens: (\d+)")
 _EXIT = re.compile(r"exit code:? (-?\d+)|^Exit code: (-?\d+)")

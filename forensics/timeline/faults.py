@@ -45,7 +45,8 @@ _HARMLESS_TRACES = frozenset({"gc-hook", "ignored-import", "custom-allreduce", "
 _DEVICE_ERROR = re.compile(r"CUDA error: (?!device-side assert|unspecified launch)")
 _ROUTER_LEVEL = re.compile(rb"\b(TRACE|DEBUG|INFO|WARN|ERROR)\b")
 _STAMPED_ERROR = re.compile(
-    rb"(?:\x1b\[[0-9;]*m)*\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d\S{0,20}(?:\x1b\[[0-9;]{0,12}m|[\s|-]){1,16}(?:ERROR|CRITICAL|FATAL)\b"
+    rb"(?:\x1b\[[0-9;]*m)*\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d\S{0,20}"
+    rb"(?:\x1b\[[0-9;]{0,12}m|[\s|-]){1,16}(?:ERROR|CRITICAL|FATAL)\b"
 )
 _UVICORN_ERROR = re.compile(r"^(?:ERROR|CRITICAL): ")
 

@@ -36,6 +36,11 @@ class _Part:
         return (float(times.min()), float(times.max())) if len(times) else None
 
 
+MAX_LAUNCHES = 1000
+"""The newest launches of an input that are described; launches are compared with each other, so that the cost grows
+with the square of their number."""
+
+
 def find_launches(table: EventTable, blocks: tuple[Block, ...], options: Options) -> tuple[Launch, ...]:
     """Separate the launches of all inputs, oldest first, and describe how far each got.
 
@@ -47,8 +52,8 @@ def find_launches(table: EventTable, blocks: tuple[Block, ...], options: Options
         rows = _in_window(table, rows, options)
         if len(rows):
             parts.extend(_parts(table, blocks, source, rows))
-    groups = _grouped(table, parts)
-    return tuple(_launch(table, blocks, options, group, f"L{place}") for place, group in enumerate(groups, start=1))
+    groups = list(enumerate(_grouped(table, parts), start=1))[-MAX_LAUNCHES:]
+    return tuple(_launch(table, blocks, options, group, f"L{place}") for place, group in groups)
 
 
 def _in_window(table: EventTable, rows: Rows, options: Options) -> Rows:
@@ -70,9 +75,10 @@ def _parts(table: EventTable, blocks: tuple[Block, ...], source: int, rows: Rows
     final = max(table.infos[source].lines, 1) if whole else int(table.line[rows[-1]])
     parts = []
     for low, high in pairwise(edges):
-        inside = rows[(rows >= low) & (rows < high)]
+        begin, end = np.searchsorted(rows, (low, high))
+        inside = rows[begin:end]
         # Hot lines are no rows: a launch reaches up to the line before the next one.
-        after = rows[np.searchsorted(rows, high)] if high <= int(rows[-1]) else None
+        after = rows[end] if high <= int(rows[-1]) else None
         last = int(table.line[after]) - 1 if after is not None else final
         if len(inside) and not _only_env(table, inside):
             parts.append(_Part(source, inside, tuple(find_starts(table, inside)), (first, last)))
@@ -92,6 +98,9 @@ _AROUND_ENV = frozenset({"env-report", "nvidia-smi", "blank", "shell", "python-w
 def _grouped(table: EventTable, parts: list[_Part]) -> list[list[_Part]]:
     """Join parts of different inputs that are one launch: other nodes and other services at the same time."""
     groups: list[list[_Part]] = []
+    if len(table.sources) == 1:
+        groups = [[part] for part in parts]
+        parts = []
     for part in parts:
         home = next((g for g in groups if _together(table, g, part)), None)
         if home is None:

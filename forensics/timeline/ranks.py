@@ -45,7 +45,9 @@ def with_printed(facts: dict[str, Fact], starts: list[Start]) -> dict[str, Fact]
     found = dict(facts)
     for name in ("tp_size", "dp_size", "pp_size", "ep_size", "nnodes", "enable_dp_attention"):
         text = starts[0].field(name) if starts else ""
-        value: int | bool | None = int(text) if text.isascii() and text.isdigit() and len(text) < 9 else {"True": True, "true": True}.get(text)
+        value: int | bool | None = (
+            int(text) if text.isascii() and text.isdigit() and len(text) < 9 else {"True": True, "true": True}.get(text)
+        )
         if value is not None:
             found.setdefault(f"args.{name}", Fact(f"args.{name}", value, None))
     return found

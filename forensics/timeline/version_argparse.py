@@ -14,7 +14,9 @@ from forensics.timeline.version_fields import MIN_FIELDS, option_bounds
 
 MAX_USAGE = 4000
 _OPTION = re.compile(r"(?<![\w-])(--[a-z][a-z0-9-]+)")
-_CHOICES = re.compile(r"argument (--[a-z][a-z0-9-]{1,80})\S{0,80}: invalid choice: .{0,200}? \(choose from (.{1,4000})\)")
+_CHOICES = re.compile(
+    r"argument (--[a-z][a-z0-9-]{1,80})\S{0,80}: invalid choice: .{0,200}? \(choose from (.{1,4000})\)"
+)
 _REFUSED = re.compile(r"error: unrecognized arguments: (.+)")
 
 
