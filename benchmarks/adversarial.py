@@ -1,4 +1,4 @@
-"""CPU time per byte and peak memory on logs that are made to be expensive, against an ordinary log of the same size.
+"""CPU time per byte and peak memory on logs that are made to be expensive, against the mixed log of benchmarks/generate.py.
 
     python benchmarks/adversarial.py [MEGABYTES] [KIND …]     KIND: see tests/adversarial_logs.py
 
@@ -18,6 +18,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 
 import adversarial_logs
+import generate
 
 TIMES = 10.0
 MEMORY_GB = 3
@@ -59,7 +60,7 @@ def main() -> int:
         adversarial_logs.write("normal", path, 1000)
         start, _, _ = cost(path, 60)
         size = int(megabytes * (1 << 20))
-        adversarial_logs.write("normal", path, max(size, 32 << 20))
+        generate.main(path, megabytes)
         ordinary = max(1e-9, (cost(path, 600)[0] - start) / path.stat().st_size)
         print(f"start-up {start:.2f} s; ordinary log {ordinary * 1e9:.1f} ns of CPU a byte; {megabytes:g} MB each\n")
         print("| log | CPU s | times ordinary | ms a MB | peak MB | |\n|---|---|---|---|---|---|")
