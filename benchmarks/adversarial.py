@@ -1,4 +1,4 @@
-"""CPU time per byte and peak memory on logs that are made to be expensive, against the mixed log of benchmarks/generate.py.
+"""CPU time per byte and peak memory on logs made to be expensive, against the mixed log of benchmarks/generate.py.
 
     python benchmarks/adversarial.py [MEGABYTES] [KIND …]     KIND: see tests/adversarial_logs.py
 
