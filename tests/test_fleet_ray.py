@@ -38,19 +38,8 @@ def test_a_cluster_that_loses_a_worker_in_the_middle_gives_the_local_engines_byt
     large = tmp_path / "logs" / "large.log"
     large.write_text(log(9, "none", steps=4000), encoding="utf-8")
     with cluster(workers=2) as nodes:
-        running = fleet(
-            "logs",
-            "-o",
-            "ray",
-            "--engine",
-            "ray",
-            "--ray-address",
-            nodes.address,
-            "--split-above",
-            "100k",
-            cwd=tmp_path,
-            env=nodes.environment,
-        )
+        words = ("logs", "-o", "ray", "--engine", "ray", "--ray-address", nodes.address, "--split-above", "100k")
+        running = fleet(*words, cwd=tmp_path, env=nodes.environment)
         end = time.monotonic() + 240
         while parts(tmp_path / "ray") < COUNT // 4 and running.poll() is None and time.monotonic() < end:
             time.sleep(0.02)
@@ -60,6 +49,11 @@ def test_a_cluster_that_loses_a_worker_in_the_middle_gives_the_local_engines_byt
             pytest.fail(f"{reached} parts; {running.communicate()}; {nodes.told()}")
         nodes.kill(1)
         out, err = running.communicate(timeout=240)
+        if running.returncode == 2 and "no cores" in err:
+            # the machine was too busy for the other worker's heart-beats, too: what the program says to do then
+            nodes.join()
+            running = fleet(*words, cwd=tmp_path, env=nodes.environment)
+            out, err = running.communicate(timeout=240)
     assert running.returncode == 0, err
     assert reached < COUNT
     assert f"{COUNT} incidents: {COUNT // 3} show a failure, 0 could not be analyzed" in out
