@@ -58,17 +58,17 @@ def _create_first(db: Any) -> None:
             "id": int, "at": float, "fingerprint": str, "headline": str, "path": str, "finding": str, "verdict": str,
             "failure": str, "model": str, "gpu": str, "version": str, "changes": str, "ended": str, "stage": str,
         },
-        pk="id",
+        pk="id", if_not_exists=True,
     )  # fmt: skip
     db["verdicts"].create(
         {
             "id": int, "at": float, "run": str, "finding": str, "outcome": str, "changes": str, "failure": str,
             "model": str, "gpu": str, "version": str, "host": str, "folder": str,
         },
-        pk="id",
+        pk="id", if_not_exists=True,
     )  # fmt: skip
-    db["verdicts"].create_index(["run", "finding", "outcome", "changes"], unique=True)
-    db["analyses"].create_index(["fingerprint"], unique=True)
+    db["verdicts"].create_index(["run", "finding", "outcome", "changes"], unique=True, if_not_exists=True)
+    db["analyses"].create_index(["fingerprint"], unique=True, if_not_exists=True)
 
 
 MIGRATIONS: tuple[Callable[[Any], None], ...] = (_create_first,)
@@ -87,7 +87,7 @@ class History:
             path.parent.mkdir(parents=True, exist_ok=True)
             self.connection = sqlite3.connect(path, timeout=60.0, isolation_level=None)
             self.db: Any = Database(self.connection)
-            self._open()
+            self._patiently(self._open)
         except sqlite3.DatabaseError as error:
             raise HistoryError(
                 f"cannot use {path} as history: {error}", hint="name another file with --db; this one is left as it is"
@@ -96,8 +96,9 @@ class History:
             raise HistoryError(f"cannot open {path}: {error.strerror}", hint="name another file with --db") from None
 
     def _open(self) -> None:
-        application = self.connection.execute("PRAGMA application_id").fetchone()[0]
+        # tables first: another process that creates them meanwhile has set the id by the time that it is read
         tables = self.connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+        application = self.connection.execute("PRAGMA application_id").fetchone()[0]
         if tables and application != APPLICATION_ID:
             raise HistoryError(f"{self.path} is a database of another program", hint="name another file with --db")
         if self._version() == len(MIGRATIONS):
@@ -107,10 +108,21 @@ class History:
             done = self._version()
             if done > len(MIGRATIONS):
                 raise HistoryError(f"{self.path} was written by a newer forensics", hint="upgrade, or use another --db")
+            self.connection.execute(f"PRAGMA application_id={APPLICATION_ID}")
             for step in MIGRATIONS[done:]:
                 step(self.db)
-            self.connection.execute(f"PRAGMA application_id={APPLICATION_ID}")
             self.connection.execute(f"PRAGMA user_version={len(MIGRATIONS)}")
+
+    def _patiently(self, step: Callable[[], None]) -> None:
+        """Repeat a step while other processes hold the file: switching to the write-ahead log does not wait itself."""
+        for attempt in range(_RETRIES):
+            try:
+                step()
+                return
+            except sqlite3.OperationalError as error:
+                if "lock" not in str(error) or attempt == _RETRIES - 1:
+                    raise
+                time.sleep(0.05)
 
     def _version(self) -> int:
         return int(self.connection.execute("PRAGMA user_version").fetchone()[0])
