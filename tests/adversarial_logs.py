@@ -192,8 +192,13 @@ LOGS: dict[str, Callable[[int], Iterator[bytes]]] = {
     "pattern baits": _baits,
     "broken bytes": _binary,
 }
-SMALL: dict[str, int] = {"one long line": 20 << 20, "distinct shapes": 4 << 20, "recursive tracebacks": 3 << 20}
-"""Bytes that tests use where the default of 1 MiB would not reach the limit that is aimed at."""
+SMALL: dict[str, int] = {
+    "one long line": 20 << 20,
+    "distinct shapes": 2 << 20,
+    "server_args flood": 200_000,
+    "launches": 400_000,
+}
+"""Bytes that tests use where the default of 1 MiB would miss the limit that is aimed at, or take long."""
 
 
 def write(name: str, path: Path, size: int) -> None:

@@ -80,7 +80,7 @@ def terminals() -> list[tuple[str, re.Pattern[str]]]:
     return found
 
 
-def samples(pattern: re.Pattern[Any], seed: int = 0, count: int = 6) -> list[str]:
+def samples(pattern: re.Pattern[Any], seed: int = 0, count: int = 3) -> list[str]:
     """Texts that the pattern (mostly) matches."""
     text = pattern.pattern if isinstance(pattern.pattern, str) else pattern.pattern.decode("latin-1")
     tree = sre.parse(text, pattern.flags & ~re.UNICODE)

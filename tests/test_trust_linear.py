@@ -75,6 +75,7 @@ def limited(code: str, *argv: str, cpu: int, memory: int) -> subprocess.Complete
     )
 
 
+@pytest.mark.slow
 def test_no_pattern_backtracks_without_end():
     done = limited(PATTERNS, repr((tuple(SHORT), SHORT_MODULES)), cpu=120, memory=4 << 30)
     last = done.stdout.strip().rsplit("\n", 1)[-1]
