@@ -113,7 +113,7 @@ class History:
                 step(self.db)
             self.connection.execute(f"PRAGMA user_version={len(MIGRATIONS)}")
 
-    def _patiently(self, step: Callable[[], None]) -> None:
+    def _patiently(self, step: Callable[[], object]) -> None:
         """Repeat a step while other processes hold the file: switching to the write-ahead log does not wait itself."""
         for attempt in range(_RETRIES):
             try:
@@ -130,14 +130,7 @@ class History:
     @contextmanager
     def _write(self) -> Iterator[None]:
         """One immediate transaction; waits for other writers, rolls back on any error."""
-        for attempt in range(_RETRIES):
-            try:
-                self.connection.execute("BEGIN IMMEDIATE")
-                break
-            except sqlite3.OperationalError as error:
-                if "lock" not in str(error) or attempt == _RETRIES - 1:
-                    raise
-                time.sleep(0.05)
+        self._patiently(lambda: self.connection.execute("BEGIN IMMEDIATE"))
         try:
             yield
         except BaseException:
