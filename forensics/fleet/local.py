@@ -16,7 +16,7 @@ from forensics.fleet.job import Outcome, run_job
 from forensics.fleet.plan import Job
 
 
-def _begin(parent: int) -> None:
+def begin_worker(parent: int) -> None:
     """Ctrl-C is the parent's business: it stops handing out work and ends the workers. Where the parent was killed, its
     workers would wait for ever: they end themselves."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -92,7 +92,7 @@ class LocalEngine:
     def _opened(self, workers: int) -> ProcessPoolExecutor:
         if self.pool is None:
             self.pool = ProcessPoolExecutor(
-                workers, mp_context=get_context("spawn"), initializer=_begin, initargs=(os.getpid(),)
+                workers, mp_context=get_context("spawn"), initializer=begin_worker, initargs=(os.getpid(),)
             )
         return self.pool
 

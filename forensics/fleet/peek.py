@@ -5,12 +5,15 @@ from __future__ import annotations
 import hashlib
 import io
 import math
+import os
 import re
 import tempfile
 import zlib
-from collections.abc import Iterable
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import chain
+from multiprocessing import get_context
 from pathlib import Path
 from typing import BinaryIO, cast
 
@@ -19,6 +22,7 @@ import zstandard
 
 from forensics.engine.scan import scan
 from forensics.errors import ForensicsError, InputError
+from forensics.fleet.local import begin_worker
 from forensics.fleet.objects import LogObject, Storage
 from forensics.ingest.inputs import looks_binary
 from forensics.ingest.sources import Source, node_hint
@@ -27,6 +31,8 @@ from forensics.schema.options import Options
 
 PEEK = 64 << 10
 """Bytes read at each end of a log."""
+SHARE = 64
+"""Objects that one process looks at in one go: more than its start costs."""
 _UNFOLDED = 1 << 20
 _ADDRESS = re.compile(
     rb"(?:dist_init_addr['\"]?[=:] ?|--dist-init-addr[= ]|--nccl-init-addr[= ])['\"]?([\w.\-:\[\]]{3,200})"
@@ -50,8 +56,21 @@ class Peek:
     digest: str = ""
 
 
-def peek_all(objects: Iterable[LogObject], storage: Storage, stall: float, threads: int) -> list[Peek]:
-    """One peek per object, in order. Objects that cannot be read give an empty peek: the analysis states why."""
+def peek_all(
+    objects: Sequence[LogObject], storage: Storage, stall: float, threads: int, processes: int = 1
+) -> list[Peek]:
+    """One peek per object, in order. Objects that cannot be read give an empty peek: the analysis states why. Threads
+    wait for a store together; the stamps are work for a core, so many objects are shared out over `processes`."""
+    shares = [(objects[at : at + SHARE], storage, stall, threads) for at in range(0, len(objects), SHARE)]
+    if processes < 2 or len(shares) < 2:
+        return list(chain.from_iterable(map(_peek_share, shares)))
+    count = min(processes, len(shares))
+    with ProcessPoolExecutor(count, get_context("spawn"), begin_worker, (os.getpid(),)) as pool:
+        return list(chain.from_iterable(pool.map(_peek_share, shares)))
+
+
+def _peek_share(share: tuple[Sequence[LogObject], Storage, float, int]) -> list[Peek]:
+    objects, storage, stall, threads = share
     with ThreadPoolExecutor(max(1, threads)) as pool:
         return list(pool.map(lambda o: peek(o, storage, stall), objects))
 

@@ -48,7 +48,7 @@ def plan(names: Sequence[str], settings: Settings, by: str = "") -> Planned:
     listing = list_objects(names, settings.storage)
     remote = any(o.remote for o in listing.objects)
     threads = 32 if remote else min(4, cores())
-    peeks = peek_all(listing.objects, settings.storage, settings.limits.stall, threads)
+    peeks = peek_all(listing.objects, settings.storage, settings.limits.stall, threads, cores())
     seen = [Seen(o, p) for o, p in zip(listing.objects, peeks, strict=True)]
     groups = group_by(seen, by) if by else group(seen)
     by_location: dict[str, Peek] = {s.item.location: s.peek for s in seen}
