@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
-import threading
-import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
@@ -14,19 +11,7 @@ from multiprocessing import get_context
 from forensics.fleet.engine import AHEAD, RETRIES, Work
 from forensics.fleet.job import Outcome, run_job
 from forensics.fleet.plan import Job
-
-
-def begin_worker(parent: int) -> None:
-    """Ctrl-C is the parent's business: it stops handing out work and ends the workers. Where the parent was killed, its
-    workers would wait for ever: they end themselves."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-
-    def watch() -> None:
-        while os.getppid() == parent:
-            time.sleep(1.0)
-        os._exit(1)
-
-    threading.Thread(target=watch, daemon=True).start()
+from forensics.fleet.worker import begin_worker
 
 
 class LocalEngine:

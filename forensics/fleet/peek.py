@@ -22,8 +22,8 @@ import zstandard
 
 from forensics.engine.scan import scan
 from forensics.errors import ForensicsError, InputError
-from forensics.fleet.local import begin_worker
 from forensics.fleet.objects import LogObject, Storage
+from forensics.fleet.worker import begin_worker
 from forensics.ingest.inputs import looks_binary
 from forensics.ingest.sources import Source, node_hint
 from forensics.ingest.spool import compression_of
