@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -280,8 +281,10 @@ def outputs(data: bytes) -> None:
     options = Options()
     with _scanned(b"[2026-01-05 10:00:00 TP0] Load weight begin. avail mem=1.0 GB\n" + data) as table:
         found = report(read_table(table, options, _knowledge()), options, _knowledge())
+    page = all(find_spec(name) for name in ("jinja2", "matplotlib"))
     for name in names():
-        render(found, name, width=80, color=False, detail=1, brief=False, quiet=False, max_bytes=0)
+        if name != "html" or page:  # its extra may not be installed
+            render(found, name, width=80, color=False, detail=1, brief=False, quiet=False, max_bytes=0)
 
 
 @cache
