@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import multiprocessing
 import os
+import signal
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -24,6 +25,13 @@ STILL = 120.0
 FILES = 8
 """Inputs that are kept at most."""
 Engine = Callable[[Slice, Board, frozenset[str], Callable[[Crash], None]], None]
+
+
+def _slice(engine: Engine, work: Slice, board: Board, known: frozenset[str], tell: Callable[[Crash], None]) -> None:
+    """What the process of a slice does. Signals are the caller's: it ends the slice and keeps the counts."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    engine(work, board, known, tell)
 
 
 @dataclass(slots=True)
@@ -117,7 +125,7 @@ class Crew:
         ours, theirs = multiprocessing.Pipe(duplex=False)
         board = Board()
         context = multiprocessing.get_context("fork")
-        process = context.Process(target=self._engine, args=(one, board, frozenset(self._known), theirs.send))
+        process = context.Process(target=_slice, args=(self._engine, one, board, frozenset(self._known), theirs.send))
         process.start()
         theirs.close()
         self._running.append(_Running(one, board, process, ours))
@@ -135,7 +143,7 @@ class Crew:
                 each.process.join()
                 self._crash(Crash(each.work.target.name, f"{each.work.target.name} stands still", "no progress", data))
                 dead = True
-            elif dead and each.process.exitcode:
+            elif dead and each.process.exitcode not in (0, -signal.SIGTERM):
                 words = f"the process ended with {each.process.exitcode}"
                 self._crash(Crash(each.work.target.name, f"{each.work.target.name}: {words}", words, data))
             if dead:
