@@ -10,18 +10,20 @@ import re
 from dataclasses import dataclass, replace
 
 from forensics.diagnose.grounds import FOR, Ground
-from forensics.diagnose.plain import plain_of, steps_of_component
+from forensics.diagnose.plain import plain_of
+from forensics.diagnose.standstill import last_work
+from forensics.diagnose.titles import message_of
 from forensics.rulebook.case import Case
 from forensics.schema.launch import Failure
 from forensics.schema.rank import Rank
+from forensics.timeline.arithmetic import exit_code_in
 from forensics.timeline.suspects import PEER
 
 _GB = r"([\d.]{1,16}) ?(GiB|MiB|GB|MB)"
 _OOM = re.compile(rf"Tried to allocate {_GB}.{{0,400}}?{_GB} is free")
+_DEVICE = re.compile(r"\b(NPU|XPU|HPU|MPS) out of memory")
 _SHARED = re.compile(r"Required: (\d+), Hardware limit: (\d+)")
 _TYPE = re.compile(r"([A-Za-z_][\w.]{0,100}(?:Error|Exception|Exit|Interrupt))\b")
-_STAMP = re.compile(r"^(?:\[[^\]]{4,40}\]|[EWIF]\d{4} [\d:.]+ +\d+|[\d-]{8,10}[ T][\d:.,]+Z?)\s*")
-_EXIT = re.compile(r"exit ?code[:=]? ?(-?\d+)")
 _ASSERT = re.compile(
     r"device-side assert triggered|assertion `|assertion failed|\.cuh?:\d+.{0,300}assert|cuda_error_assert"
 )
@@ -31,13 +33,15 @@ _SIGNALS = {-9: "SIGKILL", -11: "SIGSEGV", -6: "SIGABRT", -7: "SIGBUS", -15: "SI
 
 @dataclass(frozen=True, slots=True)
 class General:
-    """A general reading: `title` for the report, `why` in one sentence, its grounds, what to collect and what to do."""
+    """A general reading: `title` for the report, `why` in one sentence, its grounds, what to collect and what to do.
+    `settled`: the words say what happened, so that taking parts of the server out would show nothing."""
 
     title: str
     why: str
     grounds: tuple[Ground, ...]
     collect: tuple[tuple[str, str], ...] = ()
     do: tuple[tuple[str, str], ...] = ()
+    settled: bool = False
 
 
 def read(case: Case) -> General | None:
@@ -45,13 +49,11 @@ def read(case: Case) -> General | None:
     failure = case.launch.failure(case.launch.first_failure)
     if failure is None:
         return None
-    for reader in (_device_assert, _plain, _memory, _shared_memory, _exit_code, _lost_peer, _silent_rank):
+    for reader in _READERS:
         found = reader(case, failure)
         if found is not None:
-            return found
-    found = _exception(case, failure)
-    on = frozenset(n for n, f in case.launch.facts.items() if n.startswith("feature.") and f.value is True)
-    return replace(found, do=steps_of_component(failure.component, failure.text, on))
+            return replace(found, settled=found.settled or reader in _SETTLED)
+    return _exception(case, failure)
 
 
 def _plain(case: Case, failure: Failure) -> General | None:
@@ -59,9 +61,8 @@ def _plain(case: Case, failure: Failure) -> General | None:
     row = plain_of(failure.text)
     if row is None:
         return None
-    return General(
-        f"{row.title}, during {failure.stage}", row.why, (_ground(case, failure, row.why),), row.collect, row.do
-    )
+    title, grounds = row.title + _during(failure, ","), (_ground(case, failure, row.why),)
+    return General(title, row.why, grounds, row.collect, row.do, row.settled)
 
 
 def _lost_peer(case: Case, failure: Failure) -> General | None:
@@ -71,7 +72,7 @@ def _lost_peer(case: Case, failure: Failure) -> General | None:
         return None
     peer = found.group(1) or found.group(2)
     why = f"the rank that reports lost its connection to {peer}; the reporter itself was still at work"
-    return General(f"The peer at {peer} was lost during {failure.stage}", why, (_ground(case, failure, why),), (
+    return General(f"The peer at {peer} was lost{_during(failure)}", why, (_ground(case, failure, why),), (
         (f"the log of the process at {peer}: what it printed last", ""),
     ))  # fmt: skip
 
@@ -90,8 +91,9 @@ def _memory(case: Case, failure: Failure) -> General | None:
         )
         why = f"tried {found.group(1)} {found.group(2)} with {found.group(3)} {found.group(4)} free: {short}"
     where = f" in {failure.component}" if failure.component else ""
+    device = _DEVICE.search(failure.text)
     return General(
-        f"GPU memory ran out during {failure.stage}{where}",
+        f"{device.group(1) if device else 'GPU'} memory ran out{_during(failure)}{where}",
         why,
         (_ground(case, failure, why),),
         (("memory in use by every process of every GPU, before and at the failure", "nvidia-smi"),),
@@ -110,8 +112,7 @@ def _shared_memory(case: Case, failure: Failure) -> General | None:
 
 
 def _exit_code(case: Case, failure: Failure) -> General | None:
-    found = _EXIT.search(failure.text)
-    code = int(found.group(1)) if found else None
+    code = exit_code_in(failure.text)
     if code is None:
         return None
     name = _SIGNALS.get(code)
@@ -136,6 +137,8 @@ def _exit_code(case: Case, failure: Failure) -> General | None:
 
 
 def _silent_rank(case: Case, failure: Failure) -> General | None:
+    if failure.component in ("kv-transfer", "router"):
+        return None
     waited = (
         "timeout" in failure.text.lower() or "timed out" in failure.text.lower() or "watchdog" in failure.text.lower()
     )
@@ -144,10 +147,16 @@ def _silent_rank(case: Case, failure: Failure) -> General | None:
     if failure.suspect_ranks:
         who = ", ".join(str(r) for r in failure.suspect_ranks)
         why = f"the ranks that report waited; {who} {failure.suspect_why or 'did not answer'}".rstrip()
-        title = f"{who} stopped taking part during {failure.stage}"
+        title = f"{who} stopped taking part{_during(failure)}"
     else:
         why = "the ranks that report waited for a peer; the log does not show which one"
-        title = f"A rank stopped taking part during {failure.stage}"
+        title = f"A rank stopped taking part{_during(failure)}"
+    work = last_work(case, failure)
+    if work is not None:
+        why = f"{work.why}; {why}" if failure.suspect_ranks else work.why
+        title = f"{work.title} when the wait ran out" + _during(failure, ",")
+        grounds = (_ground(case, failure, why), _at(case, work.row, work.why))
+        return General(title, why, grounds, work.collect, work.do)
     return General(title, why, (_ground(case, failure, why),), (
         ("the Python and native stacks of every scheduler while it hangs", "py-spy dump --native --pid PID"),
         ("use of every GPU while it hangs", "nvidia-smi"),
@@ -160,23 +169,42 @@ def _device_assert(case: Case, failure: Failure) -> General | None:
         why = "a GPU kernel found a value that it does not accept; the CUDA errors that follow are consequences"
         if "probability tensor" in text:
             why = "the sampler was handed probabilities that are not finite: the numbers broke in an earlier layer"
-        return General(f"A device assert during {failure.stage}", why, (_ground(case, failure, why),), (
+        return General(f"A device assert{_during(failure)}", why, (_ground(case, failure, why),), (
             ("the failing kernel's own call", "CUDA_LAUNCH_BLOCKING=1 before the same command"),
         ))  # fmt: skip
     return None
 
 
+def _leak(case: Case, failure: Failure) -> General | None:
+    """The idle check that adds up the pool: the sum says whether slots were lost or freed twice."""
+    if "leak detected" not in failure.text:
+        return None
+    off = [r for r in failure.reading if r.endswith(("lost", "freed twice"))]
+    why = "; ".join(off or failure.reading) or "the parts of the pool do not add up to its size"
+    word = "were freed twice" if any(r.endswith("freed twice") for r in off) else "were lost"
+    return General(f"Slots of the KV cache pool {word}{_during(failure)}", why, (_ground(case, failure, why),))
+
+
+def _request(case: Case, failure: Failure) -> General | None:
+    """A request that fails while the server goes on."""
+    if failure.stage != "client":
+        return None
+    why = "the server goes on: the message is about one request, or about what every request of this kind needs"
+    title = f"A request failed: {message_of(failure.text)}"
+    return General(title, why, (_ground(case, failure, why),))
+
+
 def _exception(case: Case, failure: Failure) -> General:
     where = f" in {failure.component}" if failure.component else ""
     spread = _spread(case, failure)
-    why = (
-        f"first failure during {failure.stage}{where}; {spread}"
-        if spread
-        else f"first failure during {failure.stage}{where}"
-    )
+    why = f"first failure{_during(failure)}{where}" + (f"; {spread}" if spread else "")
     named = _TYPE.match(failure.text)
-    kind = named.group(1) if named else _short(failure.text)
-    return General(f"{kind}{where} during {failure.stage}", why, (_ground(case, failure, why),))
+    kind = named.group(1) if named else message_of(failure.text)
+    return General(f"{kind}{where}{_during(failure)}", why, (_ground(case, failure, why),))
+
+
+def _during(failure: Failure, mark: str = "") -> str:
+    return f"{mark} during {failure.stage}" if failure.stage not in ("unknown", "client") else ""
 
 
 def _spread(case: Case, failure: Failure) -> str:
@@ -196,12 +224,22 @@ def _ground(case: Case, failure: Failure, why: str) -> Ground:
     return Ground(FOR, "weak", "the first failure", True, why, where=(case.table.span(failure.row),), observed=True)
 
 
-def _short(text: str) -> str:
-    """The message itself, without time stamps in front, cut at a word."""
-    if "Traceback (most recent call last)" in text:
-        return "An exception whose message is cut off"
-    bare = _STAMP.sub("", text).strip()
-    return bare if len(bare) <= 70 else bare[:70].rsplit(" ", 1)[0] + " …"
+def _at(case: Case, row: int, why: str) -> Ground:
+    return Ground(FOR, "weak", "the record before the silence", True, why, where=(case.table.span(row),), observed=True)
+
+
+_READERS = (
+    _device_assert,
+    _plain,
+    _memory,
+    _shared_memory,
+    _leak,
+    _exit_code,
+    _lost_peer,
+    _silent_rank,
+    _request,
+)
+_SETTLED = (_memory, _shared_memory, _exit_code, _lost_peer, _silent_rank)
 
 
 def _mib(number: str, unit: str) -> float:

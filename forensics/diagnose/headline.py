@@ -19,9 +19,12 @@ def headline(launches: Sequence[LaunchInfo], focus: str | None, symptom: str | N
 def _what(launch: LaunchInfo, symptom: str | None) -> str:
     first = launch.first_failure
     if first is not None:
+        if first.stage == "client":
+            return f"a request failed at line {first.where.line}; the server goes on"
         who = first.rank or (", ".join(first.suspect_ranks[:4]) and f"suspect {', '.join(first.suspect_ranks[:4])}")
         place = f" on {who}" if who else ""
-        return f"failed during {first.stage}{place} at line {first.where.line}"
+        stage = "" if first.stage == "unknown" else f" during {first.stage}"
+        return f"failed{stage}{place} at line {first.where.line}"
     if symptom:
         return f"no failure in the log; stated symptom: {symptom}"
     if launch.ended in ("running", "log-ends", "stopped") and launch.reached == "serving":

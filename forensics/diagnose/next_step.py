@@ -6,22 +6,21 @@ An experiment changes one variable of the launch's own command. Nothing that the
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Sequence
 
 from forensics.diagnose.candidates import ASSUMED, DIRECT, SYMPTOM
 from forensics.diagnose.controls import Comparison, suspicious
+from forensics.diagnose.fallback import steps_for_unknown
 from forensics.diagnose.general import General
 from forensics.diagnose.grounds import UNKNOWN
-from forensics.diagnose.tried import has_step, step_name, step_text
+from forensics.diagnose.relaunch import Change, experiment, has, text_of
+from forensics.diagnose.tried import step_name, step_text
 from forensics.diagnose.verdict import ESTABLISHED, RULED_OUT, Judged
 from forensics.rulebook.case import Case
 from forensics.schema.finding import Finding, FixStep
 from forensics.schema.report import NextStep
 from forensics.timeline.catalog import check_changes
 
-Change = tuple[FixStep, ...]
-"""Steps of a fix that are one change."""
 MAX_STEPS = 5
 HANG = (
     ("the Python and native stacks of every scheduler while it hangs", "py-spy dump --native --pid PID"),
@@ -29,8 +28,9 @@ HANG = (
     ("the last batch line of every rank: running requests, queue and token usage before it stood still", ""),
 )
 """What to collect of a standstill that nothing explains."""
+_WAITS = re.compile(r"(?i)time_?out|wait(?:ing)?_(?:secs|seconds|time)|-timeout\b")
+"""Settings that make somebody wait longer."""
 _COMMAND = re.compile(r"(?:python3?|nvidia-smi|forensics|grep|dmesg|py-spy|cat|pip|ls|free|docker|kubectl|env) ")
-_PYTHON = re.compile(r"(?:^|/)python[\d.]*$")
 
 
 def next_steps(
@@ -43,76 +43,60 @@ def next_steps(
     """At most `MAX_STEPS` steps, best first. `general` is the general reading of the first failure, if there is one."""
     live = [j for j in judged if j.verdict != RULED_OUT and j.candidate.role in (DIRECT, ASSUMED, SYMPTOM)]
     proven = bool(live) and live[0].verdict == ESTABLISHED
-    steps = _verify(case, live, alike) if proven else _experiments(case, live, (case, *alike))
-    if not proven:
-        if not live:
-            steps += [NextStep(kind="experiment", do=do, command=command) for do, command in _direct(general)]
-        steps += _data(live)
-        if not live and comparison is not None:
-            steps += _differences(case, comparison)
-        if general is not None and len(steps) < 3:
-            steps += [
-                NextStep(kind="datum", do=f"collect {what}", command=command) for what, command in general.collect
-            ]
-        if len(steps) < 2:
-            steps += [_look(j) for j in live[:2] if j.candidate.finding.fix]
-        if not live and case.symptom == "hang":
-            steps += [NextStep(kind="datum", do=f"collect {what}", command=command) for what, command in HANG]
-        if not steps and case.launch.first_failure is not None:
-            steps += _collect(case)
+    if proven:
+        steps = _verify(case, live, alike)
+    else:
+        steps = _separating(case, live, alike, comparison, general)
+    if case.symptom == "hang" and (not proven or not steps):
+        steps = [*steps[: MAX_STEPS - 2], *_collected(HANG)]
     distinct = {(s.do, s.command): s for s in steps}
     return list(distinct.values())[:MAX_STEPS]
+
+
+def _separating(
+    case: Case,
+    live: Sequence[Judged],
+    alike: Sequence[Case],
+    comparison: Comparison | None,
+    general: General | None,
+) -> list[NextStep]:
+    """Experiments and data where no cause is established. What only waits longer comes last: it hides the sign."""
+    tests, longer = _experiments(case, live, (case, *alike))
+    steps = [*tests]
+    failure = case.launch.failure(case.launch.first_failure)
+    if not live:
+        steps += [NextStep(kind="experiment", do=do, command=command) for do, command in _direct(general)]
+        if failure is not None and not steps and not (general and general.settled):
+            steps += steps_for_unknown(case, failure, (case, *alike))
+    steps += _data(live)
+    if not live and comparison is not None and len(steps) < 2:
+        steps += _differences(case, comparison)
+    if general is not None and len(steps) < 3:
+        steps += _collected(general.collect)
+    if len(steps) < 2:
+        steps += [step for j in live[:2] if (step := _look(j)) is not None]
+    steps += longer
+    if not steps and failure is not None:
+        steps += _collect(case)
+    return steps
+
+
+def _collected(wanted: Sequence[tuple[str, str]]) -> list[NextStep]:
+    return [NextStep(kind="datum", do=f"collect {what}", command=command) for what, command in wanted]
 
 
 def _direct(general: General | None) -> tuple[tuple[str, str], ...]:
     return general.do if general is not None else ()
 
 
-def _look(judged: Judged) -> NextStep:
-    """The first thing to do for a hypothesis that no flag can test."""
+def _look(judged: Judged) -> NextStep | None:
+    """The first thing to do by hand for a hypothesis; None where all that it knows are switches."""
     finding = judged.candidate.finding
-    step = next((s for s in finding.fix if s.kind in ("host", "other")), finding.fix[0])
+    step = next((s for s in finding.fix if s.kind in ("host", "other")), None)
+    step = step or next((s for s in finding.fix if s.kind == "package" or not _concrete(s)), None)
+    if step is None:
+        return None
     return _by_hand(step, judged, finding.verify[0] if finding.verify else "the same load passes the point of failure")
-
-
-def command_with(command: str, step: FixStep) -> str:
-    """The launch command with one flag or environment variable changed; "" where it cannot be edited safely."""
-    try:
-        words = shlex.split(command)
-    except ValueError:
-        return ""
-    if not any("sglang" in w for w in words):
-        return ""
-    if step.kind == "env":
-        at = next((i for i, w in enumerate(words) if _PYTHON.search(w) or w == "sglang"), 0)
-        if step.op == "remove":
-            return shlex.join(w for w in words if not w.startswith(f"{step.name}="))
-        words = [w for w in words[:at] if not w.startswith(f"{step.name}=")] + words[at:]
-        at = next((i for i, w in enumerate(words) if _PYTHON.search(w) or w == "sglang"), 0)
-        return _joined([*words[:at], f"{step.name}={step.value or ''}", *words[at:]])
-    return _joined(_with_flag(words, step))
-
-
-def _with_flag(words: list[str], step: FixStep) -> list[str]:
-    kept: list[str] = []
-    skip = False
-    for position, word in enumerate(words):
-        if skip:
-            skip = False
-            continue
-        name = word.split("=", 1)[0].replace("_", "-")
-        if word.startswith("--") and name == step.name.replace("_", "-"):
-            following = words[position + 1] if position + 1 < len(words) else "--"
-            skip = "=" not in word and not following.startswith("--")
-            continue
-        kept.append(word)
-    if step.op == "remove":
-        return kept
-    return [*kept, step.name, *([step.value] if step.value else [])]
-
-
-def _joined(words: Sequence[str]) -> str:
-    return " ".join(w if re.fullmatch(r"[A-Za-z_]\w*=\S*", w) else shlex.quote(w) for w in words)
 
 
 def _verify(case: Case, live: Sequence[Judged], others: Sequence[Case]) -> list[NextStep]:
@@ -121,14 +105,14 @@ def _verify(case: Case, live: Sequence[Judged], others: Sequence[Case]) -> list[
     finding = live[0].candidate.finding
     shows = finding.verify[0] if finding.verify else "the same load passes the point of failure"
     for change in _offered(case, finding):
-        if _has(case, change):
+        if has(case, change):
             continue
-        tried = [c for c in others if _has(c, change)]
+        tried = [c for c in others if has(c, change)]
         works = [c for c in tried if c.launch.first_failure is None]
         if works:
             return [_keep(works[0], change, live[0])]
         if not tried:
-            return [_experiment(case, change, live[:1], f"the fix holds when the relaunch shows: {shows}")]
+            return [experiment(case, change, live[:1], f"the fix holds when the relaunch shows: {shows}")]
     leading = [change[0] for change in check_changes(finding.fix, case.launch.version)]
     by_hand = [s for s in leading if s.kind in ("package", "host", "other") and not s.do.startswith("not applicable")]
     return [_by_hand(step, live[0], shows) for step in by_hand[:1]]
@@ -139,19 +123,11 @@ def _keep(good: Case, change: Change, judged: Judged) -> NextStep:
     fact = good.launch.facts.get("launch.command")
     return NextStep(
         kind="datum",
-        do=f"keep {_text(change)}: {good.launch.id} has it and works",
+        do=f"keep {text_of(change)}: {good.launch.id} has it and works",
         command=str(fact.value) if fact and fact.value else "",
         separates=[judged.candidate.finding.id],
         settles=f"{good.launch.id} is the relaunch that proves it",
     )
-
-
-def _has(case: Case, change: Change) -> bool:
-    return all(has_step(case.launch, step) for step in change)
-
-
-def _text(change: Change) -> str:
-    return " and ".join(step_text(step) for step in change)
 
 
 def _by_hand(step: FixStep, judged: Judged, shows: str) -> NextStep:
@@ -163,36 +139,27 @@ def _by_hand(step: FixStep, judged: Judged, shows: str) -> NextStep:
     return NextStep(kind="experiment", do=do, command=package, separates=[judged.candidate.finding.id], settles=settles)
 
 
-def _experiments(case: Case, live: Sequence[Judged], group: Sequence[Case]) -> list[NextStep]:
+def _experiments(case: Case, live: Sequence[Judged], group: Sequence[Case]) -> tuple[list[NextStep], list[NextStep]]:
+    """Relaunches that test the hypotheses, and apart those that only raise a time-out."""
     found: list[tuple[tuple[int, int], NextStep]] = []
+    longer: list[NextStep] = []
     varied: set[str] = set()
     for place, judged in enumerate(live):
         for change in _offered(case, judged.candidate.finding):
-            if any(_has(c, change) for c in group):
+            if any(has(c, change) for c in group):
                 continue
             if step_name(change[0]) in varied:
                 break
             varied.add(step_name(change[0]))
             shared = sum(1 for j in live if j is not judged and _touched(j, change[0]))
             settles = f"passes: {judged.candidate.finding.id}; same failure: it is ruled out"
-            found.append(((place, shared), _experiment(case, change, [judged], settles)))
+            step = experiment(case, change, [judged], settles)
+            if _WAITS.search(change[0].name):
+                longer.append(step)
+                continue
+            found.append(((place, shared), step))
             break
-    return [step for _, step in sorted(found, key=lambda pair: pair[0])][:3]
-
-
-def _experiment(case: Case, change: Change, judged: Sequence[Judged], settles: str) -> NextStep:
-    fact = case.launch.facts.get("launch.command")
-    command = str(fact.value) if fact and fact.value else ""
-    for step in change:
-        command = command_with(command, step) if command else ""
-    how = _text(change) if change[0].op == "remove" else f"with {_text(change)}"
-    return NextStep(
-        kind="experiment",
-        do=f"relaunch {how} and nothing else changed",
-        command=command or " ".join(step_text(step) for step in change),
-        separates=[j.candidate.finding.id for j in judged],
-        settles=settles,
-    )
+    return [step for _, step in sorted(found, key=lambda pair: pair[0])][:3], longer[:1]
 
 
 def _offered(case: Case, finding: Finding) -> list[Change]:
@@ -241,7 +208,7 @@ def _differences(case: Case, comparison: Comparison) -> list[NextStep]:
         unset = difference.control in (None, "", "auto", False)
         value = None if difference.control is True or unset else str(difference.control)
         step = FixStep("flag", "remove" if unset else "set", name, value)
-        return [_experiment(case, (step,), [], f"whether {name} matters; {comparison.deployment.id} works without it")]
+        return [experiment(case, (step,), [], f"whether {name} matters; {comparison.deployment.id} works without it")]
     return []
 
 

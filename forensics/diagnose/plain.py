@@ -11,17 +11,26 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Plain:
-    """One wording: `title` and `why` for the report; `do` are direct steps, `collect` data (text, command)."""
+    """One wording: `title` and `why` for the report; `do` are direct steps, `collect` data (text, command).
+    `settled`: what happened is said, so that no part of the server need be taken out to see."""
 
     pattern: re.Pattern[str]
     title: str
     why: str
     do: tuple[tuple[str, str], ...] = ()
     collect: tuple[tuple[str, str], ...] = ()
+    settled: bool = True
 
 
-def _row(pattern: str, title: str, why: str, *do: tuple[str, str], collect: tuple[tuple[str, str], ...] = ()) -> Plain:
-    return Plain(re.compile(pattern), title, why, do, collect)
+def _row(
+    pattern: str,
+    title: str,
+    why: str,
+    *do: tuple[str, str],
+    collect: tuple[tuple[str, str], ...] = (),
+    settled: bool = True,
+) -> Plain:
+    return Plain(re.compile(pattern), title, why, do, collect, settled)
 
 
 _KERNEL = (
@@ -30,27 +39,35 @@ _KERNEL = (
 )
 _LATE = "the error is reported late, so the frames show where it was noticed, not the faulting kernel"
 _SLOTS = ("lower --max-running-requests, or compare it with the slots that each pipeline micro-batch gets", "")
-_MODEL_CODE = (
-    "compare the model's config.json (architecture, quantization_config) and the names in its weight index with what "
-    "the installed sglang release supports for this architecture",
-    "python3 -m sglang.check_env",
-)
-
 PLAIN: tuple[Plain, ...] = (
     _row(
         r"Memory access fault by GPU node|HW Exception by GPU node|HSA_STATUS_ERROR_(?:MEMORY|EXC|ILL)",
         "A GPU kernel faulted (ROCm)",
         "the ROCm runtime names GPU and address and ends the process; the abort that follows is a consequence",
         collect=(("the failing kernel: AMD_SERIALIZE_KERNEL=3 before the same command", ""),),
+        settled=False,
     ),
-    _row(r"unspecified launch failure", "A GPU kernel faulted (unspecified launch failure)", _LATE, collect=_KERNEL),
-    _row(r"illegal instruction was", "A GPU kernel faulted (illegal instruction)", _LATE, collect=_KERNEL),
-    _row(r"misaligned address", "A GPU kernel faulted (misaligned address)", _LATE, collect=_KERNEL),
+    _row(
+        r"unspecified launch failure",
+        "A GPU kernel faulted (unspecified launch failure)",
+        _LATE,
+        collect=_KERNEL,
+        settled=False,
+    ),
+    _row(
+        r"illegal instruction was",
+        "A GPU kernel faulted (illegal instruction)",
+        _LATE,
+        collect=_KERNEL,
+        settled=False,
+    ),
+    _row(r"misaligned address", "A GPU kernel faulted (misaligned address)", _LATE, collect=_KERNEL, settled=False),
     _row(
         r"illegal memory access|cudaErrorIllegalAddress|CUDA_ERROR_ILLEGAL_ADDRESS",
         "A GPU kernel faulted (illegal memory access)",
         _LATE,
         collect=_KERNEL,
+        settled=False,
     ),
     _row(
         r"Not enough host memory available",
@@ -115,40 +132,101 @@ PLAIN: tuple[Plain, ...] = (
         ("reinstall both packages from one release set", "pip list"),
     ),
     _row(
+        r"(?m)(?::\d+:\d+: |^)fatal error: \S+: No such file",
+        "A kernel could not be compiled: a header is missing",
+        "the compiler names the header; it belongs to the CUDA toolkit or to the package whose file asks for it",
+        ("install the package that holds the named header (CUDA headers: the full toolkit of nvcc's release), or "
+         "add its folder to CPATH; then clear the cache of compiled kernels", "nvcc --version"),
+    ),
+    _row(
+        r"(?i)ninja build failed|nvcc fatal|ptxas (?:fatal|error)|\bbuild failed\b"
+        r"|CalledProcessError: Command '\['?ninja",
+        "A kernel could not be compiled",
+        "the compiler's own first error line says why; the exception only reports that the build ended",
+        ("read the compiler's first error line, then compare the toolkit with the one that PyTorch was built for",
+         "nvcc --version; python3 -c 'import torch; print(torch.version.cuda)'"),
+    ),
+    _row(
+        r"Failed to allocate memory for \w+ with size \d+ and alignment",
+        "The workspace of the attention kernels is too small",
+        "the buffer has a fixed size that is reserved at the start; GPU memory did not run out",
+        ("enlarge it: SGLANG_FLASHINFER_WORKSPACE_SIZE (bytes; FLASHINFER_WORKSPACE_SIZE up to 0.5.3) above the size "
+         "in the message, or use smaller prefill chunks (--chunked-prefill-size)", ""),
+    ),
+    _row(
+        r"NET/IB ?: Got completion .{0,200}?(?:error|status=\w*\(?)\s*12\b|IBV_WC_RETRY_EXC_ERR",
+        "An RDMA peer stopped answering (transport retries used up)",
+        "completion error 12: the other side did not acknowledge: a link, a switch, flow control, or a dead peer",
+        collect=(
+            ("state and error counters of the adapters on both nodes at that time", "ibstat; rdma statistic show"),
+            ("the last lines of the peer that the message names", ""),
+        ),
+    ),
+    _row(
+        r"NET/IB ?: Got completion",
+        "A transfer over RDMA failed",
+        "the completion error is the adapter's own verdict on one transfer; the peer's address is in the line",
+        collect=(("state and error counters of the adapters on both nodes", "ibstat; rdma statistic show"),),
+    ),
+    _row(
+        r"Failed to register memory|ibv_reg_mr\w* failed|failed to register (?:memory|buffer)",
+        "The RDMA adapter could not register a piece of memory",
+        "GPU memory needs the peer-memory module of the driver (or dma-buf); host memory needs a high memlock limit",
+        collect=(
+            ("whether the peer-memory module is loaded", "lsmod | grep -i -E 'peermem|nv_peer'"),
+            ("the limit of locked memory inside the container", "ulimit -l"),
+        ),
+    ),
+    _row(
+        r"\bUCX +(?:ERROR|FATAL)",
+        "UCX could not set up a transport",
+        "UCX names the device and the call that failed; what its users report later is a consequence",
+        collect=(
+            ("the transports and devices that UCX sees", "ucx_info -d"),
+            ("another choice of transports: UCX_TLS and UCX_NET_DEVICES before the same command", ""),
+        ),
+    ),
+    _row(
+        r"Circuit breaker state transition|no available workers|Failed to select (?:PD pair|prefill|decode)"
+        r"|http_request\{.{0,600}(?:status_code=|status=)5\d\d|failed with server error",
+        "The router has no worker that answers",
+        "the router itself works: its workers were never registered, are not healthy, or answer with errors",
+        collect=(
+            ("whether each worker answers by itself", "curl -sf -m 10 http://WORKER:PORT/health"),
+            ("the list of workers that the router holds", "curl -s http://ROUTER:PORT/workers"),
+        ),
+    ),
+    _row(
+        r"panicked at ",
+        "A thread of the Rust part panicked",
+        "the line below the panic states its message; further panics of other threads (poisoned locks) follow from it",
+        collect=(("the stack of the first panic: RUST_BACKTRACE=1 before the same command", ""),),
+    ),
+    _row(
+        r"KVTransferError|(?:Prefill|Decode) transfer failed for request|Session \S+ failed",
+        "The transfer of a request's KV cache failed",
+        "prefill and decode each tell half of it: the other side's lines about the same room state the reason",
+        settled=False,
+    ),
+    _row(
+        r"^(?:Decode|Prefill) (?:bootstrap|handshake) failed",
+        "The two sides of a request did not find each other",
+        "the bootstrap server of the prefill side was not reached, or does not know this room",
+        settled=False,
+    ),
+    _row(
         r"unexpected keyword argument|expected at most \d+ argument|module '[\w.]{1,200}' has no attribute"
-        r"|'\w{0,100}Config' object has no attribute|cannot import name",
+        r"|'\w{0,100}Config' object has no attribute|cannot import name|takes \d+ positional arguments? but"
+        r"|missing \d+ required (?:positional|keyword-only) argument|incompatible function arguments"
+        r"|Mismatched type on argument|Expected \d+ but got \d+ arguments",
         "Two packages, or a package and a configuration, do not fit together",
         "a name or an argument is missing where one piece of code calls another: most often a difference of releases",
         ("compare the versions of the packages in the innermost frames with what this sglang release pins", "pip list"),
     ),
 )  # fmt: skip
 
-_LOADER = re.compile(r"(?:^|\n)(?:KeyError|ValueError|RuntimeError|AssertionError)\b")
-FEATURES: dict[str, tuple[str, str, str]] = {
-    "lora": ("feature.lora", "--enable-lora, --lora-paths", "without the LoRA adapters"),
-    "speculative": ("feature.speculative", "--speculative-algorithm", "without speculative decoding"),
-    "kv-cache": ("feature.hicache", "--enable-hierarchical-cache", "without the hierarchical cache"),
-    "graph": ("feature.cuda_graph", "", "with --disable-cuda-graph"),
-}
-"""Component of the failing frames: the feature it belongs to, its switch, the experiment."""
-
 
 def plain_of(text: str) -> Plain | None:
     """The row for a failure's text, or None."""
     head = text[:2000]
     return next((row for row in PLAIN if row.pattern.search(head)), None)
-
-
-def steps_of_component(component: str, text: str, on: frozenset[str]) -> tuple[tuple[str, str], ...]:
-    """Direct steps that the failing component suggests. `on`: names of `feature.*` facts that are true."""
-    if component == "loader" and _LOADER.search(text):
-        return (_MODEL_CODE,)
-    if component == "grammar":
-        return (
-            ("find the request of that second and its schema; send it alone, then with another --grammar-backend", ""),
-        )
-    row = FEATURES.get(component)
-    if row is None or row[0] not in on:
-        return ()
-    switch = f" ({row[1]})" if row[1] else ""
-    return ((f"relaunch {row[2]}{switch} and nothing else changed", ""),)

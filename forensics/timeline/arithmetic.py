@@ -116,6 +116,21 @@ def exit_reading(code: int) -> str:
     return f"exit code {code}: died by {names.get(number, plain)}"
 
 
+_EXIT_ANY = re.compile(r"exit ?code[:=]? ?(-?\d+)")
+_WAIT_STATUS = re.compile(r"^Child process unexpectedly failed with exitcode=(\d+)")
+
+
+def exit_code_in(text: str) -> int | None:
+    """The exit code that a message states, negative for a signal. sglang up to 0.4 prints the raw status of waitpid in
+    `Child process unexpectedly failed`: the signal is in its low seven bits, else the code in the byte above."""
+    status = _WAIT_STATUS.search(text)
+    if status is not None and len(status[1]) < 7:
+        number = int(status[1])
+        return -(number & 0x7F) if number & 0x7F else number >> 8
+    found = _EXIT_ANY.search(text)
+    return int(found[1]) if found is not None and len(found[1]) < 7 else None
+
+
 def balance_reading(lowest: float, local: float) -> str:
     """The check before loading: the lowest free memory of all ranks against 0.9 of this rank's (GB)."""
     if lowest >= local * 0.9:
@@ -151,7 +166,7 @@ _OOM = re.compile(
     re.DOTALL,
 )
 _ALLOC = re.compile(r"Try to allocate (\d+) tokens\.?\s*(?:Avaliable|Available) tokens: (\d+)")
-_EXIT = re.compile(r"exit code:? (-?\d+)|^Exit code: (-?\d+)")
+_EXIT = re.compile(r"exit code:? -?\d+|^Exit code: -?\d+|^Child process unexpectedly failed")
 _BALANCE = re.compile(rf"(?:min_per_gpu_memory|pre_model_load_memory)={_NUMBER}, local_gpu_memory={_NUMBER}")
 _WATCH = re.compile(r"SeqNum=(\d{1,20}), OpType=(\w{1,40}), NumelIn=(\d{1,20}).{0,300}?ran for (\d+) milliseconds")
 _BLOCK_DIV = re.compile(r"= (\d+) is not divisible by weight quantization block_[nk] = (\d+)")
@@ -166,8 +181,8 @@ def readings(text: str, page_size: int | None = None) -> tuple[str, ...]:
         found.append(oom_reading(size_of(m[1], m[2]), size_of(m[3], m[4])))
     if m := _ALLOC.search(text):
         found.append(allocation_reading(int(m[1]), int(m[2]), page_size))
-    if m := _EXIT.search(text):
-        found.append(exit_reading(int(m[1] or m[2])))
+    if _EXIT.search(text) and (code := exit_code_in(text)) is not None:
+        found.append(exit_reading(code))
     if m := _BALANCE.search(text):
         found.append(balance_reading(float(m[1]), float(m[2])))
     if m := _WATCH.search(text):

@@ -20,7 +20,7 @@ COMPONENTS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
             r"server_args|configs/|configuration_|hf_transformers|model_config|arg_groups|argparse|huggingface_hub",
             "config",
         ),
-        (r"tokenizer|chat_template|jinja|openai_api|entrypoints/openai", "tokenizer"),
+        (r"tokenizer|(?:chat_)?template(?:_manager)?|jinja|openai_api|entrypoints/openai", "tokenizer"),
         (r"constrained/|xgrammar|grammar|outlines|llguidance", "grammar"),
         (r"quantization/|fp8_kernel|fp8_utils|marlin|awq|gptq", "quantization"),
         (
@@ -78,9 +78,18 @@ OF_KEY = {
     "device-assert": "kernel",
     "router-start": "router",
     "http-error": "tokenizer",
+    "circuit-open": "router",
+    "panic": "router",
+    "ucx": "kv-transfer",
+    "gpu-fault": "kernel",
 }
 """Component by the key of a phrase, for lines without a stack."""
 
+_DRIVER = re.compile(
+    r"torch/(?:cuda|xpu|mps)/__init__\S* (?:_lazy_init|init|set_device|device_count|get_device_\w+|_check_\w+)$"
+    r"|pynvml"
+)
+"""The driver's own door: what fails there is the machine, whoever asked."""
 PLUMBING = re.compile(
     r"torch/(?:nn/modules|utils/_contextlib|_ops|_dynamo|_inductor|_tensor|functional|library)|/threading\.py|/concurrent/"
     r"|<frozen|<string>|/asyncio/|contextlib|/importlib/|functools|torch/cuda/__init__|torch/_higher_order"
@@ -135,6 +144,8 @@ PHASE_FUNCTIONS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
 def component_of(frames: Sequence[Frame]) -> str:
     """The component that the innermost telling frame belongs to; "" where no frame tells."""
     for frame in reversed(frames):
+        if _DRIVER.search(f"{frame.file} {frame.function}"):
+            return "host"
         if PLUMBING.search(frame.file):
             continue
         place = f"{frame.file} {frame.function}"
@@ -142,6 +153,22 @@ def component_of(frames: Sequence[Frame]) -> str:
             if pattern.search(place):
                 return name
     return ""
+
+
+_OF_SOURCE = (
+    (
+        re.compile(r"\b(?:worker_pool|rdma_\w+|tcp_transport|transfer_\w+|ucx_\w+|nixl_\w+)\.(?:cpp|cc|h):\d+"),
+        "kv-transfer",
+    ),
+    (re.compile(r"NCCL WARN|NCCL error|\bgloo\b"), "communication"),
+    (re.compile(r"sglang_router|sgl_model_gateway|http_request\{"), "router"),
+)
+
+
+def of_message(text: str) -> str:
+    """The component that a line without a stack names by its own header; "" where it names none."""
+    head = text[:400]
+    return next((name for pattern, name in _OF_SOURCE if pattern.search(head)), "")
 
 
 def startup_stage(frames: Sequence[Frame]) -> str | None:

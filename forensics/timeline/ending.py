@@ -15,6 +15,7 @@ _STOP = re.compile(
     r"SIGTERM received|^Gracefully exiting"
     r"|^(?:INFO: +)?(?:Finished server process|Application shutdown complete|Shutting down)"
 )
+_INTERRUPT = re.compile(r"^(?:\^C\s*)+|^KeyboardInterrupt\b")
 _SHELL_KILL = re.compile(r"^Killed\b|: line \d+: +\d+ Killed|\d{1,8} Killed +\S")
 _TREE = re.compile(r"^kill_process_tree called")
 _CHILD = re.compile(r"crashed with exit code|[Ss]cheduler (?:is dead|died)|^Exit code: ")
@@ -33,11 +34,17 @@ class Ends:
     child: Rows
     leaked: Rows
     waiting: Rows
+    interrupt: Rows
 
     @property
     def teardown(self) -> Rows:
         """Where the server is being taken down."""
-        return np.sort(np.concatenate([self.sigquit, self.stop, self.tree, self.shell]))
+        return np.sort(np.concatenate([self.sigquit, self.stop, self.tree, self.shell, self.interrupt]))
+
+    @property
+    def orderly(self) -> Rows:
+        """Where somebody asked the server to stop: a signal, or Ctrl-C at its terminal."""
+        return np.sort(np.concatenate([self.stop, self.interrupt]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +65,14 @@ def find_ends(table: EventTable, inside: Rows) -> Ends:
         return within(rows_of_shapes(table, ids), inside)
 
     return Ends(
-        rows(_SIGQUIT), rows(_STOP), rows(_SHELL_KILL), rows(_TREE), rows(_CHILD), rows(_LEAKED), rows(_WAITING)
+        rows(_SIGQUIT),
+        rows(_STOP),
+        rows(_SHELL_KILL),
+        rows(_TREE),
+        rows(_CHILD),
+        rows(_LEAKED),
+        rows(_WAITING),
+        rows(_INTERRUPT),
     )
 
 
@@ -75,17 +89,27 @@ def _never_ended(table: EventTable, inside: Rows, ends: Ends) -> bool:
 
 
 def ending(
-    table: EventTable, inside: Rows, ends: Ends, reached: str, fatal: bool, hang_row: int | None, main_died: bool
+    table: EventTable,
+    inside: Rows,
+    ends: Ends,
+    reached: str,
+    fatal: int | None,
+    hang_row: int | None,
+    main_died: bool,
 ) -> Ending:
-    """`fatal`: a failure that the server did not survive; `hang_row`: a line that reports a standstill; `main_died`:
-    the parent process raised or refused its arguments."""
+    """`fatal`: the row of a failure that the server did not survive; `hang_row`: a line that reports a standstill;
+    `main_died`: the parent process raised or refused its arguments."""
     last = int(inside[-1])
+    stop = ends.orderly
     if (
-        len(ends.stop)
-        and not (len(ends.sigquit) and ends.sigquit[0] < ends.stop[0])
-        and not (len(ends.child) and ends.child[0] < ends.stop[0])
+        len(stop)
+        and not (len(ends.sigquit) and ends.sigquit[0] < stop[0])
+        and not (len(ends.child) and ends.child[0] < stop[0])
+        and not (not len(ends.stop) and fatal is not None and fatal < stop[0])
     ):
-        return Ending("stopped", int(ends.stop[0]), "it was asked to stop and did")
+        by_hand = len(ends.interrupt) and ends.interrupt[0] == stop[0]
+        why = "stopped by the user (Ctrl-C)" if by_hand else "it was asked to stop and did"
+        return Ending("stopped", int(stop[0]), why)
     if len(ends.sigquit) and _never_ended(table, inside, ends):
         return Ending("hung", int(ends.sigquit[-1]), "the parent began to take the server down and never finished")
     if len(ends.sigquit):
@@ -98,7 +122,7 @@ def ending(
         return Ending("hung", int(ends.waiting[-1]), "the HTTP server gave up, and the process never ended")
     if hang_row is not None and not len(ends.tree):
         return Ending("hung", hang_row, "a standstill is reported and nothing follows")
-    if fatal:
+    if fatal is not None:
         return Ending("crashed", last, "a failure that the server did not survive")
     if len(ends.shell):
         return Ending("killed", int(ends.shell[0]), "the shell reports a kill, and no failure comes before it")

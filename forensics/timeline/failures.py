@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 
@@ -19,8 +20,13 @@ from forensics.timeline.sharpen import name_signals, sharpen
 
 MAX_FAILURES = 64
 FURTHER_LINES = 8
-_HARMS_REQUESTS = frozenset({"request-state", "kv-transfer"})
-"""Failures of single requests: the server goes on."""
+_HARMS_REQUESTS = frozenset({"request-state", "kv-transfer", "circuit-open", "register"})
+"""Failures of single requests, or of a way to another server: this one goes on."""
+_KILLS = frozenset({"segfault", "gpu-fault", "device-assert", "native-abort", "pool-oom", "memory-leak", "bind",
+                    "port-taken", "router-start", "nan-detected", "exit", "killed-by-shell"})  # fmt: skip
+"""Single lines that a process does not outlive. Any other line of a server that serves is about a request, or about a
+link to another process, until something says that the server died of it."""
+_IN_THREAD = re.compile(r"_bootstrap_inner|^run_with_exceptions_on_timeout$")
 _HANG_KEYS = frozenset({"watchdog", "divergence", "health"})
 
 
@@ -43,18 +49,21 @@ def find_failures(
     settle(table, episodes, progress, _taken_down(ends))
     for episode in episodes:
         episode.stage = places.place_of(table, episode, episodes, launch.marks, launch.truncated_head, _mode(launch))
-        told = component.component_of(episode.first.frames)
-        episode.component = told or component.OF_KEY.get(episode.first.key.split(":")[0], "")
+        told = component.component_of(episode.first.stated) or component.component_of(episode.first.frames)
+        told = told or component.OF_KEY.get(episode.first.key.split(":")[0], "")
+        episode.component = told or component.of_message(episode.first.text)
     name_signals(episodes, signals)
     first = causality.first_failure(table, episodes, ends.teardown, launch.reached == "serving", clock)
-    return _finished(table, launch, ends, episodes, first, clock)
+    deadly = frozenset(name for name, rule in rules.items() if rule.severity == "fatal")
+    return _finished(table, launch, ends, episodes, first, clock, deadly)
 
 
 def _asked_to_stop(ends: Ends) -> int | None:
     """Row of the orderly stop, where nothing had failed before it."""
-    if not len(ends.stop) or (len(ends.sigquit) and ends.sigquit[0] < ends.stop[0]):
+    stop = ends.orderly
+    if not len(stop) or (len(ends.sigquit) and ends.sigquit[0] < stop[0]):
         return None
-    return int(ends.stop[0])
+    return int(stop[0])
 
 
 def _mode(launch: Launch) -> str:
@@ -78,7 +87,13 @@ def _taken_down(ends: Ends) -> bool:
 
 
 def _finished(
-    table: EventTable, launch: Launch, ends: Ends, episodes: list[Episode], first: Episode | None, clock: Clock
+    table: EventTable,
+    launch: Launch,
+    ends: Ends,
+    episodes: list[Episode],
+    first: Episode | None,
+    clock: Clock,
+    deadly: frozenset[str],
 ) -> Launch:
     held = causality.assign(episodes, first, clock)
     failures = tuple(
@@ -87,8 +102,15 @@ def _finished(
     )
     chosen = next((f.id for f, e in zip(failures, episodes, strict=False) if e is first), None)
     reached = _reached(launch, first)
+    fatal = _fatal(first, reached == "serving" or _is_router(launch), deadly)
     told = ending(
-        table, launch.rows, ends, reached, _fatal(first), _hang_row(first), _main_died(table, launch, episodes)
+        table,
+        launch.rows,
+        ends,
+        reached,
+        first.first.row if first is not None and fatal else None,
+        _hang_row(first),
+        _main_died(table, launch, episodes),
     )
     return replace(
         launch,
@@ -153,13 +175,26 @@ def _reached(launch: Launch, first: Episode | None) -> str:
     return launch.reached
 
 
-def _fatal(first: Episode | None) -> bool:
-    return (
-        first is not None
-        and first.outcome in ("terminal", "unresolved")
-        and first.nature in (roles.CAUSE, roles.VICTIM)
-        and first.first.key not in _HARMS_REQUESTS
-    )
+def _fatal(first: Episode | None, serving: bool, deadly: frozenset[str]) -> bool:
+    """Whether the first failure is of a kind that a process does not outlive. `serving`: the server was up (or is a
+    router): then its log may simply end after a failed request. `deadly`: rules whose line states a death."""
+    if first is None or first.outcome not in ("terminal", "unresolved"):
+        return False
+    if first.nature not in (roles.CAUSE, roles.VICTIM) or first.first.key in _HARMS_REQUESTS:
+        return False
+    if not serving:
+        return True
+    fault = first.first
+    if fault.key == "panic":
+        return fault.text.startswith("thread 'main'")
+    if fault.source in ("line", "rule"):
+        return fault.key in _KILLS or fault.key in deadly or bool(deadly & set(first.signals))
+    return not any(_IN_THREAD.search(f.function) for f in fault.frames)
+
+
+def _is_router(launch: Launch) -> bool:
+    role = launch.facts.get("launch.role")
+    return role is not None and role.value == "router"
 
 
 def _hang_row(first: Episode | None) -> int | None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from forensics.engine.table import HEADED, EventTable, Shape
+from forensics.engine.table import HEADED, STAMPED, EventTable, Shape
 from forensics.schema.block import Block, Frame, Raised
 from forensics.schema.rank import Rank
 from forensics.timeline import component, roles
@@ -19,6 +19,10 @@ _DIGITS = re.compile(r"0x[0-9a-fA-F]+|\d+(?:\.\d+)?")
 _PATHS = re.compile(r"(?:/[\w.+@-]+){2,}/?")
 _QUOTED = re.compile(r"'[^']{1,200}'")
 _REASON = re.compile(r"^\s*(?:- )?[A-Za-z_][\w.]*(?:Error|Exception)\b[:(]")
+_COMPILER = re.compile(
+    r"(?m)(?:^|: )(?:fatal )?error: |^nvcc fatal|^ptxas (?:fatal|error)|: undefined reference to |cannot find -l"
+)
+_OUTPUT = re.compile(r"(?i)\bbuild failed\b|\bcompil\w+ failed\b|\boutput:")
 _BLOCK_KINDS = frozenset(
     {
         "frame",
@@ -54,7 +58,8 @@ _UVICORN_ERROR = re.compile(r"^(?:ERROR|CRITICAL): ")
 @dataclass(slots=True)
 class Fault:
     """One statement of a failure. `row` states it, `head` opens its block. `rank` is from its own header;
-    `reporter` the global rank that a process-group line names. `rows` may fold a flood (then `count` is larger)."""
+    `reporter` the global rank that a process-group line names. `rows` may fold a flood (then `count` is larger).
+    `frames` are those of the whole block, `stated` those of the exception that states it (a wrapper's come later)."""
 
     row: int
     head: int
@@ -71,6 +76,7 @@ class Fault:
     global_rank: int | None = None
     source: str = "line"
     go_to: str = ""
+    stated: tuple[Frame, ...] = ()
 
 
 def mask(text: str) -> str:
@@ -210,8 +216,8 @@ def _from_traceback(table: EventTable, index: int, block: Block) -> Fault:
             None,
             "traceback",
         )
-    raised = block.raised[0]
-    frames = raised.frames or block.frames
+    raised = _stating(block)
+    frames = raised.frames or block.raised[0].frames or block.frames
     whole = f"{raised.type}: {raised.message}" if raised.message else raised.type
     phrase = roles.phrase_of(whole.strip().split("\n", 1)[0])
     nature = phrase.nature if phrase else roles.CAUSE
@@ -221,6 +227,7 @@ def _from_traceback(table: EventTable, index: int, block: Block) -> Fault:
             nature, key = roles.CLIENT, roles.CLIENT_GONE
         nature = roles.CLIENT if nature == roles.CAUSE else nature
     row = _reason_row(table, block, raised)
+    compiler = _compiler_line(table, raised)
     mechanism = f"{raised.type}: {mask(raised.message)}" if raised.message else f"{raised.type} in {_innermost(frames)}"
     return Fault(
         row,
@@ -228,7 +235,7 @@ def _from_traceback(table: EventTable, index: int, block: Block) -> Fault:
         own,
         nature,
         mechanism,
-        whole.strip(),
+        f"{whole.strip()}\n{compiler}" if compiler and compiler not in whole else whole.strip(),
         block.rows[:MAX_ROWS],
         1,
         (block.rank,) if block.rank else (),
@@ -238,6 +245,7 @@ def _from_traceback(table: EventTable, index: int, block: Block) -> Fault:
         None,
         "traceback",
         phrase.go_to if phrase else "",
+        frames,
     )
 
 
@@ -264,6 +272,23 @@ def _reason_row(table: EventTable, block: Block, raised: Raised) -> int:
         if table.text(row).strip().removeprefix("- ") == wanted.removeprefix("- "):
             return row
     return raised.row
+
+
+def _stating(block: Block) -> Raised:
+    """The exception of a chain that states the failure: the first one, unless it only says that a build failed and the
+    one raised from it holds the compiler's own words."""
+    first, *later = block.raised
+    if first.type.endswith("CalledProcessError") and not _COMPILER.search(first.message):
+        return next((r for r in later[:2] if _OUTPUT.search(r.message)), first)
+    return first
+
+
+def _compiler_line(table: EventTable, raised: Raised) -> str:
+    """The compiler's first error below an exception that quotes its output; "" for other exceptions."""
+    if not _OUTPUT.search(raised.message) and not raised.type.endswith("CalledProcessError"):
+        return ""
+    below = range(raised.row + 1, min(raised.row + 200, len(table)))
+    return next((text for r in below if _COMPILER.search(text := table.text(r).strip())), "")
 
 
 def _innermost(frames: tuple[Frame, ...]) -> str:
@@ -311,6 +336,14 @@ def _judge(table: EventTable, shape: Shape) -> tuple[str, str, str] | None:
     return None
 
 
+def _with_message(table: EventTable, row: int, text: str) -> str:
+    """A Rust panic states its message in the line below."""
+    below = row + 1
+    if below < len(table) and table.source[below] == table.source[row] and not table.flags[below] & (HEADED | STAMPED):
+        return f"{text}\n{table.text(below).strip()}"
+    return text
+
+
 def _line_fault(table: EventTable, rows: Rows, nature: str, key: str, go_to: str) -> Fault:
     first = int(rows[0])
     indices = list(dict.fromkeys(table.rank[rows[:MAX_FAULTS]].tolist()))
@@ -322,7 +355,7 @@ def _line_fault(table: EventTable, rows: Rows, nature: str, key: str, go_to: str
         table.rank_of(first),
         nature,
         f"{key}: {mask(text)}",
-        text,
+        _with_message(table, first, text) if key == "panic" else text,
         tuple(rows[:MAX_ROWS].tolist()),
         len(rows),
         ranks,

@@ -15,6 +15,11 @@ from forensics.timeline.faults import Fault
 from forensics.timeline.stages import ORDER, stage_at
 
 NEAR_S = 30.0
+_OF_A_REQUEST = re.compile(
+    r"^(?:\S+ \S+ +)?(?:ERROR|WARN) +http_request\{|^http_request\{|Circuit breaker state transition"
+    r"|Failed to select (?:PD pair|prefill|decode|a? ?worker)"
+)
+"""A router's words about a request that it could not hand on: a router has no start-up stages of a server."""
 _NAMED = re.compile(r"^(Decode|Prefill|Extend) (?:out of memory|transfer|bootstrap)|\b(prefill|decode)\b")
 
 
@@ -28,8 +33,10 @@ def place_of(
 ) -> str:
     """A start-up stage, a phase, or `unknown`. `mode` is the one PD role of the launch, if it has just one."""
     fault = episode.first
-    if episode.nature == roles.CLIENT:
+    if episode.nature == roles.CLIENT or (fault.source == "line" and _OF_A_REQUEST.search(fault.text)):
         return "client"
+    if fault.key == "panic" and not marks:
+        return "unknown"
     rank = fault.rank
     frames = fault.frames or _echo_frames(episode, others)
     default = "unknown" if truncated else "config"

@@ -212,6 +212,8 @@ CAUSE_PHRASES = _phrases(
     ("pool-oom", r"^(?:Decode|Prefill|Extend) out of memory"),
     ("bind", r"\[Errno 98\]|address already in use|Address already in use"),
     ("memory-advice-error", r"^Not enough (?:host )?memory\b"),
+    ("circuit-open", r"Circuit breaker state transition\b.{0,200}\bto=open"),
+    ("ucx", r"\bUCX +(?:ERROR|FATAL)\b"),
     ("register", r"\b[Ff]ailed to (?:connect|register) to bootstrap|\bfailed to register\b|^Error fetching \S+"),
     ("argparse", r"^(?:usage: )?[\w./ -]+: error: "),
     ("ptxas", r"^ptxas (?:fatal|error)|^nvcc fatal|ninja: build stopped"),

@@ -1,0 +1,40 @@
+"""What a line says, without the headers in front of it: for titles."""
+
+from __future__ import annotations
+
+import re
+
+MAX_TITLE = 70
+_HEADS = tuple(
+    re.compile(pattern)
+    for pattern in (
+        r"\[[^\]]{4,40}\]\s*",
+        r"[EWIF]\d{3,8} [\d:.]+ +\d+ +",
+        r"[\d-]{8,10}[ T][\d:.,]+(?:Z|[+-]\d\d:?\d\d)?\s*",
+        r"[\w.-]+:\d+:\d+ \[[\d-]+\] (?:\S{1,80}:\d+ )?NCCL (?:WARN|INFO|ERROR) *",
+        r"[\w./-]{1,120}\.(?:cc?|cpp|cu|cuh|h|hpp|rs|py|go):\d+(?:[\]:]|(?=\s)) *",
+        r"(?:TRACE|DEBUG|INFO|WARN(?:ING)?|ERROR|FATAL|CRITICAL)\b:? *",
+        r"(?:[a-z_]\w*::)+[a-z_]\w*: *",
+        r"[a-z_]\w{2,40}\{[^}]{0,400}\}: *",
+        r"thread '[^']{0,200}' (?:\(\d+\) )?panicked at \S+\s*",
+        r"UCX +(?:ERROR|FATAL|WARN) *",
+    )
+)
+"""Time stamps, the headers of glog, NCCL, UCX and of Rust's tracing, source places and log levels."""
+
+
+def message_of(text: str, width: int = MAX_TITLE) -> str:
+    """The message itself, cut at a word. A panic's message stands below its head."""
+    if "Traceback (most recent call last)" in text:
+        return "An exception whose message is cut off"
+    bare = _bare(text.strip())
+    return bare if len(bare) <= width else bare[:width].rsplit(" ", 1)[0] + " …"
+
+
+def _bare(text: str) -> str:
+    for _ in range(8):
+        found = next((m for head in _HEADS if (m := head.match(text)) and m.end()), None)
+        if found is None or found.end() >= len(text):
+            break
+        text = text[found.end() :].lstrip()
+    return text.split("\n", 1)[0].strip()
