@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from forensics.diagnose.grounds import Ledger, all_of, ledger, signals_in
+from forensics.diagnose.touched import Touched
 from forensics.diagnose.variables import Trials
-from forensics.engine.table import HEADED, STAMPED
 from forensics.rulebook.case import Case
 from forensics.schema.finding import Finding
-from forensics.schema.launch import Failure
 from forensics.schema.options import SYMPTOMS
-from forensics.schema.signal import Signal
 
 DIRECT, ASSUMED, OTHER, SYMPTOM, AFTERMATH, NOTHING = range(6)
 """What a finding explains, best first: the first failure by its signals; the first failure, as nothing in the finding
@@ -74,19 +72,20 @@ class Weighed:
     def __init__(self) -> None:
         self._found: dict[tuple[str, str], Candidate] = {}
         self.trials = Trials()
+        self._touched = Touched()
 
     def of(self, finding: Finding, case: Case) -> Candidate:
         """The finding on the launch."""
         key = finding.id, case.launch.id
         if key not in self._found:
-            self._found[key] = candidate(finding, case)
+            self._found[key] = candidate(finding, case, self._touched)
         return self._found[key]
 
 
-def candidate(finding: Finding, case: Case) -> Candidate:
+def candidate(finding: Finding, case: Case, touched: Touched) -> Candidate:
     """One finding on one launch."""
     book = ledger(finding, case)
-    explains, role, row = explained(finding, book, case)
+    explains, role, row = explained(finding, book, case, touched)
     return Candidate(
         finding=finding,
         ledger=book,
@@ -121,12 +120,11 @@ def explaining_signals(finding: Finding, case: Case) -> tuple[str, ...]:
     return ()
 
 
-def explained(finding: Finding, book: Ledger, case: Case) -> tuple[tuple[str, ...], int, int]:
+def explained(finding: Finding, book: Ledger, case: Case, touched: Touched) -> tuple[tuple[str, ...], int, int]:
     """Failures (and the stated symptom) that the finding explains, with its causal role and the earliest row."""
     names = explaining_signals(finding, case)
-    shown = case.signals.keys() | {s for f in case.launch.failures for s in f.signals}
-    present = [n for n in names if n in shown]
-    failures = [f for f in case.launch.failures if touches(f, present, case)] if present else []
+    present = [n for n in names if n in touched.shown(case)]
+    failures = [f for f in case.launch.failures if touched.by(f, present, case)] if present else []
     symptom = stated_symptom(case)
     extra = (f"symptom:{symptom}",) if symptom in finding.symptoms else ()
     ids = tuple(f.id for f in failures)
@@ -145,40 +143,11 @@ def explained(finding: Finding, book: Ledger, case: Case) -> tuple[tuple[str, ..
     return (), NOTHING, 0
 
 
-def touches(failure: Failure, names: Sequence[str], case: Case) -> bool:
-    """Whether one of these signals was seen inside a failure."""
-    if any(name in failure.signals for name in names):
-        return True
-    seen = [signal for name in names if (signal := case.signals.get(name))]
-    if not seen:
-        return False
-    rows, blocks = {*failure.rows, *_message(failure, case)}, set(failure.blocks)
-    return any(_inside(signal, rows, blocks) for signal in seen)
-
-
-_OTHER_RECORD = frozenset({"traceback-head", "chain", "frame", "blank", "capture-advice", "sigquit"})
-MAX_MESSAGE = 40
-
-
-def _message(failure: Failure, case: Case) -> Iterable[int]:
-    """Further lines of the message that states a failure: a compiler's own words stand below the exception."""
-    if not failure.blocks:
-        return
-    for row in range(failure.row + 1, min(failure.row + MAX_MESSAGE, len(case.table))):
-        if case.table.flags[row] & (STAMPED | HEADED) or case.table.kind(row) in _OTHER_RECORD:
-            return
-        yield row
-
-
 def stated_symptom(case: Case) -> str | None:
     """What the user saw; a launch that hangs without an error line says so itself."""
     if case.symptom:
         return case.symptom
     return "hang" if case.launch.ended == "hung" and case.launch.first_failure is None else None
-
-
-def _inside(signal: Signal, rows: set[int], blocks: set[int]) -> bool:
-    return any(m.row in rows or (m.block is not None and m.block in blocks) for m in signal.matches)
 
 
 def _observed(book: Ledger) -> bool:

@@ -198,7 +198,7 @@ def weakened_by(finding: Finding, case: Case, alike: Sequence[Case], trials: Tri
     against the earlier launch of the same failure that differs least from it."""
     grounds = []
     for other, variables in _steps(case, alike, trials):
-        changed = [v for v in variables if concerns(finding, v)]
+        changed = [v for v in variables if _concerned(finding, v, trials)]
         if changed:
             why = f"{other.launch.id} varied {changed[0].text()} and failed in the same way"
             text = f"tried {changed[0].fact}"
@@ -209,10 +209,8 @@ def weakened_by(finding: Finding, case: Case, alike: Sequence[Case], trials: Tri
 def _steps(case: Case, alike: Sequence[Case], trials: Trials) -> list[tuple[Case, tuple[Varied, ...]]]:
     """Each later launch of one failure with what it varied; the same for all findings."""
     group = sorted((case, *alike), key=_order)
-    return [
-        (other, trials.varied(trials.nearest([c.launch for c in group[:position]], other.launch), other.launch))
-        for position, other in enumerate(group[1:], 1)
-    ]
+    launches = [c.launch for c in group]
+    return list(zip(group[1:], trials.steps(launches), strict=True))
 
 
 def reference(earlier: Sequence[Case], case: Case, trials: Trials) -> Case:
@@ -232,6 +230,15 @@ def concerns(finding: Finding, variable: Varied) -> bool:
         if c.strength in ("must", "decisive", "strong", "applies", "")
     ]
     return any(name in text for text in texts for name in wanted)
+
+
+def _concerned(finding: Finding, variable: Varied, trials: Trials) -> bool:
+    """`concerns`, asked once for a variable that many launches vary."""
+    key = finding.id, variable.kind, variable.name
+    found = trials.concerned.get(key)
+    if found is None:
+        found = trials.concerned[key] = concerns(finding, variable)
+    return found
 
 
 @lru_cache(maxsize=1024)
@@ -293,7 +300,7 @@ _FEATURES = {"disable_cuda_graph": ("feature.cuda_graph",), "kv_cache_dtype": ("
 def _setting_changed(finding: Finding, having: Sequence[Case], other: Case, trials: Trials) -> Varied | None:
     """The variable of the finding that differs between a launch that could have it and one that could not."""
     for before in having:
-        changed = [v for v in trials.varied(before.launch, other.launch) if concerns(finding, v)]
+        changed = [v for v in trials.varied(before.launch, other.launch) if _concerned(finding, v, trials)]
         if changed:
             return changed[0]
     return None

@@ -104,7 +104,10 @@ class Trials:
         self._varied: dict[tuple[int, int], tuple[Varied, ...]] = {}
         self._placed: dict[tuple[int, int], tuple[Varied, ...]] = {}
         self._nearest: dict[tuple[int, ...], Launch] = {}
+        self._steps: dict[tuple[int, ...], tuple[tuple[Varied, ...], ...]] = {}
         self._kept: list[Launch] = []
+        self.concerned: dict[tuple[str, str, str], bool] = {}
+        """Whether a finding (by id) is about a variable (kind and name); filled by those who ask."""
 
     def settings(self, launch: Launch) -> int:
         """A number that is equal for launches whose settings are."""
@@ -122,6 +125,15 @@ class Trials:
         if found is None:
             found = tuple(_placed(v, before, after) for v in self._between(before, after))
             self._placed[key] = found
+        return found
+
+    def steps(self, launches: Sequence[Launch]) -> tuple[tuple[Varied, ...], ...]:
+        """What each launch but the first varied, held against the earlier one that differs least from it."""
+        key = tuple(map(id, launches))
+        found = self._steps.get(key)
+        if found is None:
+            later = list(enumerate(launches))[1:]
+            found = self._steps[key] = tuple(self.varied(self.nearest(launches[:n], new), new) for n, new in later)
         return found
 
     def nearest(self, earlier: Sequence[Launch], launch: Launch) -> Launch:

@@ -39,6 +39,8 @@ def build(stream: Stream, tree: Tree[Token]) -> list[Block]:
     """The block of a stream (none, where nothing of it is worth keeping)."""
     body = tree.children[0]
     assert isinstance(body, Tree)
+    if body.data == "asserts":
+        return [_plain(stream, body, tuple(row for _, row, _ in stream.tokens))]
     rows = tuple(sorted(_row(t) for t in body.scan_values(lambda v: isinstance(v, Token))))
     if body.data == "traceback":
         return _traceback(stream, body, rows)

@@ -7,7 +7,6 @@ source line that names the next function, and adjacency.
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
 
 from forensics.engine.table import HEADED, EventTable
@@ -28,7 +27,6 @@ from forensics.grammar.block_stream import (
     BOUND_KINDS,
     IDLE_ROWS,
     JOINS,
-    MAX_FLOOD,
     MAX_MESSAGE,
     MAX_OPEN,
     MAX_USAGE,
@@ -53,10 +51,8 @@ class Stitcher:
         self.open: list[Stream] = []
         self.done: list[Stream] = []
         self.paths: set[tuple[tuple[str, str], ...]] = set()
-        self.asserts: dict[str, Stream] = {}
         self.label = ""
         self._currents: dict[str, Stream | None] = {}
-        self.starts: list[int] = table.rows_of_kind("server-args").tolist()
         self._floods = Floods(table)
 
     @property
@@ -71,10 +67,15 @@ class Stitcher:
     def run(self) -> list[Stream]:
         """All streams of the table, in file order."""
         previous = -2
-        for row in region(self.table).tolist():
+        rows = region(self.table)
+        for row, shape in zip(rows.tolist(), self.table.shape[rows].tolist(), strict=True):
             if row != previous + 1:
                 self._currents[""] = None
-            self.feed(self._floods.line(row) or self._line(row))
+            flood = self._floods.again(row, shape)
+            if flood is None:
+                self.feed(self._line(row))
+            elif flood.last == row:
+                self._currents[flood.label] = flood
             previous = row
         return sorted((s for s in (*self.done, *self.open) if s.tokens), key=lambda s: s.tokens[0][1])
 
@@ -270,15 +271,11 @@ class Stitcher:
 
     def _assert(self, line: Line) -> None:
         """Folds a flood: one stream for one assertion until the next launch."""
-        name = line.text.partition("Assertion ")[2] or line.text
-        stream = self.asserts.get(name)
-        if stream is None or bisect_right(self.starts, stream.last) < bisect_left(self.starts, line.row):
-            stream = self.asserts[name] = Stream("asserts", line.label, ranked_by="none")
+        stream, fresh = self._floods.stream(line)
+        if fresh:
             self.done.append(stream)
-            self._floods.remember(line)
-        stream.total += 1
-        if stream.total <= MAX_FLOOD:
-            self._add(stream, line, "ASSERT")
+        if stream.last == line.row:
+            self.current = stream
 
     # -- lines that only their neighbours explain ----------------------------------------------------------------
 

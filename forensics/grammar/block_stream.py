@@ -27,6 +27,10 @@ BOUND_KINDS = frozenset({
 """Lines of these kinds end the message of the block above, with or without a header."""
 
 
+Classified = tuple[str, int, str]
+"""One line of a block: terminal, row, text."""
+
+
 @dataclass(slots=True)
 class Stream:
     """One block in the making. `phase` (tracebacks): head, frames, raised, linked. `frames` are (file, function).
@@ -37,7 +41,7 @@ class Stream:
     key: str = ""
     rank: Rank | None = None
     global_rank: int | None = None
-    tokens: list[tuple[str, int, str]] = field(default_factory=list)
+    tokens: list[Classified] = field(default_factory=list)
     phase: str = "head"
     frames: list[tuple[str, str]] = field(default_factory=list)
     evidence: set[str] = field(default_factory=set)

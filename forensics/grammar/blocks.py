@@ -12,7 +12,7 @@ from forensics.engine.table import EventTable
 from forensics.grammar.block_build import build
 from forensics.grammar.block_lexer import BlockLexer
 from forensics.grammar.block_stitch import streams
-from forensics.grammar.block_stream import Stream
+from forensics.grammar.block_stream import Classified
 from forensics.grammar.build import make_parser
 from forensics.schema.block import Block
 
@@ -31,15 +31,15 @@ def find_blocks(table: EventTable) -> tuple[Block, ...]:
     """
     found: list[Block] = []
     for stream in streams(table):
-        tree = _parse(stream)
+        # A flood is one line many times: its first line is all that the grammar need see.
+        tree = _parse(stream.tokens[:1] if stream.kind == "asserts" else stream.tokens)
         if tree is not None:
             found += build(stream, tree)
     return tuple(sorted(found, key=lambda b: b.rows[0]))
 
 
-def _parse(stream: Stream) -> Tree[Token] | None:
-    """The longest prefix of the stream that the grammar takes."""
-    tokens = stream.tokens
+def _parse(tokens: list[Classified]) -> Tree[Token] | None:
+    """The longest prefix of a stream's lines that the grammar takes."""
     while tokens:
         try:
             return _parser().parse(tokens)
