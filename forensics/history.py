@@ -19,6 +19,7 @@ from typing import Any
 from sqlite_utils import Database
 
 from forensics.errors import HistoryError
+from forensics.output.mask import mask
 from forensics.schema.report import Report
 
 APPLICATION_ID = 0x53474C46  # "SGLF"
@@ -40,6 +41,22 @@ class Verdict:
     version: str = ""
     host: str = ""
     folder: str = ""
+    at: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One server that a replay launched. `ended`: answered, died, timeout, interrupted; `stage` is the last it reached,
+    `failure` the line that states its first failure. `step` names it inside its run: control, fixed, rung2 …"""
+
+    run: str
+    step: str
+    command: str
+    ended: str
+    why: str = ""
+    stage: str = ""
+    failure: str = ""
+    seconds: float = 0.0
     at: float = 0.0
 
 
@@ -71,7 +88,18 @@ def _create_first(db: Any) -> None:
     db["analyses"].create_index(["fingerprint"], unique=True, if_not_exists=True)
 
 
-MIGRATIONS: tuple[Callable[[Any], None], ...] = (_create_first,)
+def _create_attempts(db: Any) -> None:
+    db["attempts"].create(
+        {
+            "id": int, "at": float, "run": str, "step": str, "command": str, "ended": str, "why": str, "stage": str,
+            "failure": str, "seconds": float,
+        },
+        pk="id", if_not_exists=True,
+    )  # fmt: skip
+    db["attempts"].create_index(["run", "step", "command"], unique=True, if_not_exists=True)
+
+
+MIGRATIONS: tuple[Callable[[Any], None], ...] = (_create_first, _create_attempts)
 """Applied in order; `PRAGMA user_version` counts those done. Never edit one that was released: append."""
 
 
@@ -171,6 +199,17 @@ class History:
         row = {name: getattr(verdict, name) for name in Verdict.__dataclass_fields__}
         row["changes"] = json.dumps(list(verdict.changes))
         self._insert("verdicts", row)
+
+    def add_attempt(self, attempt: Attempt) -> None:
+        """Remember one launched server; repeating the same is harmless. Secrets of its command are masked."""
+        row = {name: getattr(attempt, name) for name in Attempt.__dataclass_fields__}
+        self._insert("attempts", {**row, "command": mask(attempt.command)})
+
+    def attempts(self, text: str = "", limit: int = 50) -> tuple[Attempt, ...]:
+        """The newest launches first; `text` must occur in run, command, failure or outcome."""
+        where = "run LIKE :t OR command LIKE :t OR failure LIKE :t OR why LIKE :t"
+        rows = self.db["attempts"].rows_where(where, {"t": f"%{text}%"}, order_by="id desc", limit=limit)
+        return tuple(Attempt(**{name: row[name] for name in Attempt.__dataclass_fields__}) for row in rows)
 
     def _insert(self, table: str, row: dict[str, Any]) -> None:
         names = ", ".join(row)

@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 
 from forensics.errors import ReplayError
 from forensics.replay.base import base_command
-from forensics.replay.edits import Change, change_command, insert_for_container
-from forensics.replay.plan import make_plan
+from forensics.replay.edits import Change, change_command
+from forensics.replay.plan import Relaunch, make_plan
 
 PLAIN = "python3 -m sglang.launch_server --model-path /models/m --tp 8 --dtype=float16 --trust-remote-code"
 
@@ -46,14 +46,9 @@ def test_wrappers_and_line_ends_stay_byte_for_byte():
 def test_a_container_gets_its_environment_through_the_client():
     text = "docker run --gpus all -e A=1 --rm image:1 python3 -m sglang.launch_server --model-path m"
     assert change(text, "set NCCL_DEBUG=INFO") == text.replace("docker run", "docker run -e NCCL_DEBUG=INFO")
-    marked, client = insert_for_container(text, "/runs/x.cid", "MARK=1")
-    assert client == "docker"
+    marked, container = Relaunch(base_command(None, text), text).prepared("", "/runs/x.cid", "MARK=1")
+    assert container.client == ("docker",) and container.cidfile == "/runs/x.cid"
     assert marked == text.replace("docker run", "docker run -e MARK=1 --cidfile /runs/x.cid")
-
-
-def test_a_detached_container_is_refused():
-    with pytest.raises(ReplayError, match="detached"):
-        insert_for_container("docker run -d image python3 -m sglang.launch_server --model-path m", "/c", "M=1")
 
 
 @pytest.mark.parametrize("name", ["LD_PRELOAD", "PATH", "PYTHONPATH", "HF_TOKEN", "BASH_ENV"])

@@ -28,7 +28,8 @@ from forensics.output.fixes import fix_line
 from forensics.output.json import render
 from forensics.replay.base import base_command
 from forensics.replay.edits import Change
-from forensics.replay.plan import alternatives, changes_of, make_plan
+from forensics.replay.plan import make_plan
+from forensics.replay.steps import alternatives, changes_of
 from forensics.schema.options import SYMPTOMS, Options
 from forensics.schema.report import HypothesisInfo, LaunchInfo, Report
 

@@ -14,6 +14,7 @@ EXAMPLES = """Examples:
   forensics replay server.log --fix 'set --dtype=bfloat16' --control --yes
   forensics replay server.log --host ssh://me@blackwell --launch-file run.sh
   forensics replay server.log --ladder --budget 3h --yes
+  forensics replay --resume forensics-runs/20261130-105603-47be87 --yes
   forensics replay --cleanup
 
 Without --yes a terminal is asked, and anything else stays a dry run.
@@ -60,7 +61,10 @@ def replay(
     force: Annotated[bool, typer.Option("--force", help="Start although preflight advises against it.")] = False,
     runs: Annotated[Path, typer.Option(help="Where run folders go.")] = Path("forensics-runs"),
     resume: Annotated[
-        Path | None, typer.Option(help="Continue this run folder; finished steps are not repeated.")
+        Path | None,
+        typer.Option(
+            help="Continue this run folder with the options it was begun with; finished steps are not repeated."
+        ),
     ] = None,
     cleanup: Annotated[bool, typer.Option("--cleanup", help="End what a dead replay left running.")] = False,
     db: Annotated[Path | None, typer.Option(help="History file; default: the user's own.")] = None,
@@ -69,11 +73,12 @@ def replay(
 ) -> int:
     """Relaunch the server with the fix and say whether it is proved. A dry run unless --yes is given or you agree."""
     from forensics.errors import UsageError
-    from forensics.replay.command import Request, run_cleanup, run_replay
+    from forensics.replay.command import run_cleanup, run_replay
+    from forensics.replay.request import Request
 
     if cleanup:
         return run_cleanup(Request(runs=runs, host=host, ssh_config=ssh_config))
-    if not logs and launch is None and launch_file is None:
+    if not logs and launch is None and launch_file is None and resume is None and crash_dump is None:
         raise UsageError("no log and no launch command", hint="forensics replay server.log, or --launch '…' --fix '…'")
     return run_replay(
         Request(

@@ -14,7 +14,7 @@ from pathlib import Path
 from forensics.collect.ask import Part, ask, join
 from forensics.collect.logs import Window
 from forensics.output.mask import mask
-from forensics.replay.plan import SAFE_ENV_PREFIXES
+from forensics.replay.edits import SAFE_ENV_PREFIXES
 
 PACKAGES = (
     "sglang", "torch", "triton", "transformers", "flashinfer-python", "flashinfer-cubin", "flashinfer-jit-cache",

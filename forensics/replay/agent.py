@@ -31,7 +31,7 @@ class Server:
     def __init__(self, request: dict[str, Any]) -> None:
         self.mark = str(request["mark"])
         self.cidfile = request.get("cidfile")
-        self.container_client = request.get("container_client")
+        self.client = request.get("client") or []
         self.stopped = False
         env = dict(os.environ)
         for key, value in (request.get("env") or {}).items():
@@ -42,6 +42,8 @@ class Server:
         env[MARK] = self.mark
         self.log = request["log"]
         os.makedirs(os.path.dirname(self.log) or ".", exist_ok=True)
+        if self.cidfile and os.path.dirname(self.cidfile) == os.path.dirname(self.log) and os.path.exists(self.cidfile):
+            os.unlink(self.cidfile)  # our own, of an earlier try: a client refuses an id file that is there
         out = open(self.log, "ab", buffering=0)  # noqa: SIM115
         try:
             self.process = subprocess.Popen(
@@ -63,7 +65,7 @@ class Server:
         """End the tree: container first, then SIGTERM, then SIGKILL until nothing with the mark is left."""
         if self.stopped:
             return
-        self.stop_container()
+        stop_container(self.client, self.cidfile)
         self.signal_all(signal.SIGTERM)
         deadline = time.monotonic() + grace
         while time.monotonic() < deadline and self.alive():
@@ -91,30 +93,33 @@ class Server:
             except OSError:
                 pass
 
-    def stop_container(self) -> None:
-        if not self.cidfile or not self.container_client:
-            return
-        try:
-            with open(self.cidfile) as file:
-                container = file.read().strip()
-        except OSError:
-            return
-        if container:
-            try:
-                subprocess.run(
-                    [self.container_client, "stop", "-t", "10", container],
-                    stdin=subprocess.DEVNULL,
-                    stdout=subprocess.DEVNULL,
-                    stderr=subprocess.DEVNULL,
-                    timeout=60,
-                )
-            except (OSError, subprocess.SubprocessError):
-                pass
+
+def stop_container(client: list[str], cidfile: str | None) -> bool:
+    """Stop the container whose id the client wrote; whether there was one."""
+    if not cidfile or not client:
+        return False
+    try:
+        with open(cidfile) as file:
+            container = file.read().strip()
+    except OSError:
+        return False
+    if not container:
+        return False
+    try:
+        null = subprocess.DEVNULL
+        subprocess.run([*client, "stop", "-t", "10", container], stdin=null, stdout=null, stderr=null, timeout=60)
+    except (OSError, subprocess.SubprocessError):
+        return False
+    return True
 
 
 def marked(mark: str) -> list[int]:
-    """Process ids (not our own) whose environment holds our mark; zombies do not count."""
-    needle = (MARK + "=" + mark).encode() + b"\0"
+    """Processes that carry this mark."""
+    return holding((MARK + "=" + mark).encode() + b"\0")
+
+
+def holding(needle: bytes) -> list[int]:
+    """Process ids (not our own) whose environment holds these bytes; zombies do not count."""
     found: list[int] = []
     try:
         names = os.listdir("/proc")
@@ -190,7 +195,26 @@ class Agent:
         return {"path": shutil.which(request["name"])}
 
     def op_exists(self, request: dict[str, Any]) -> dict[str, Any]:
-        return {"exists": os.path.exists(os.path.expanduser(request["path"]))}
+        return {"exists": os.path.exists(os.path.expandvars(os.path.expanduser(request["path"])))}
+
+    def op_get(self, request: dict[str, Any]) -> dict[str, Any]:
+        """The text of a small file; none where it cannot be read."""
+        try:
+            with open(os.path.expandvars(os.path.expanduser(request["path"])), "rb") as file:
+                return {"text": file.read(READ_MAX).decode("utf-8")}
+        except (OSError, UnicodeDecodeError) as error:
+            return {"text": None, "why": str(error)}
+
+    def op_put(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Write a file of the replay's own folder there."""
+        os.makedirs(os.path.dirname(request["path"]) or ".", exist_ok=True)
+        with open(request["path"], "w", encoding="utf-8", newline="") as file:
+            file.write(request["text"])
+        return {}
+
+    def op_ours(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Processes that any replay started here."""
+        return {"pids": holding((MARK + "=forensics-").encode())}
 
     def op_free(self, request: dict[str, Any]) -> dict[str, Any]:
         folder = request["path"]
@@ -234,7 +258,8 @@ class Agent:
         return {"left": marked(self.server.mark) if self.server else []}
 
     def op_kill_marked(self, request: dict[str, Any]) -> dict[str, Any]:
-        """End what an earlier replay left behind: only processes that carry exactly this mark."""
+        """End what an earlier replay left behind: its container, and only processes that carry exactly this mark."""
+        stop_container(request.get("client") or [], request.get("cidfile"))
         for number in (signal.SIGTERM, signal.SIGKILL):
             for pid in marked(request["mark"]):
                 try:

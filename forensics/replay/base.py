@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 from shlex import quote
 
 from forensics.errors import ReplayError
 from forensics.grammar.command import Command
-from forensics.replay.edits import read_server
+from forensics.replay.edits import read_server, settable
+from forensics.replay.script import Script, read_script, resolved
 from forensics.schema.report import LaunchInfo
 from forensics.timeline.catalog import catalog
 
 # Fields that a relaunch chooses for itself, or that hold secrets which the log rightly hides.
 _LEFT_OUT = frozenset(
     {
-        "random_seed", "nccl_port", "api_key", "admin_api_key", "served_model_name", "tokenizer_path", "log_level_http",
-        "ssl_keyfile_password", "dist_init_addr", "node_rank", "nnodes", "base_gpu_id", "model_config", "device",
+        "random_seed", "nccl_port", "api_key", "admin_api_key", "log_level_http", "ssl_keyfile_password", "node_rank",
+        "nnodes", "base_gpu_id", "model_config", "device",
     }
 )  # fmt: skip
 _ALWAYS = ("model_path", "tp_size", "dp_size", "pp_size", "ep_size", "host", "port", "device", "nnodes")
@@ -24,32 +27,55 @@ _ALWAYS = ("model_path", "tp_size", "dp_size", "pp_size", "ep_size", "host", "po
 
 @dataclass(frozen=True, slots=True)
 class Base:
-    """`text` is the command; `origin` says in words where it comes from. `shell`: run it through bash, because the user
-    gave it with shell syntax (never for a command out of a log). `notes` are what the reader must know about it."""
+    """`text` is the server's own command; `origin` says in words where it comes from. `script`: the user's script
+    around it, run by bash before the command (never anything out of a log). `notes` are what the reader must know."""
 
     text: str
     origin: str
-    shell: bool = False
     notes: tuple[str, ...] = ()
+    script: Script | None = None
+    variables: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def shell(self) -> bool:
+        """Whether bash runs it: only what the user gave."""
+        return self.script is not None and self.script.needs_shell
+
+    @property
+    def prologue(self) -> str:
+        """What stands before the command in the user's script, byte for byte."""
+        return self.script.prologue if self.script else ""
 
     def command(self) -> Command:
         """The parsed command. Raises ReplayError where it starts no sglang server."""
         return read_server(self.text)
 
+    def reads(self, text: str) -> Command:
+        """A command on this base with the script's variables put in: to read values, never to run it."""
+        return read_server(resolved(text, self.variables))
+
 
 def base_command(
-    launch: LaunchInfo | None, given: str | None = None, file: Path | None = None, python: str = "python3"
+    launch: LaunchInfo | None,
+    given: str | None = None,
+    file: Path | None = None,
+    python: str = "python3",
+    dumped: str | None = None,
+    env: bool = False,
 ) -> Base:
-    """Choose the base command. Raises ReplayError where neither the user nor the log gives one."""
+    """Choose the base command; `dumped` is a crash dump's `launch_command`, used where the log shows no command. `env`:
+    the variables that the log states go before a command of the log. Raises ReplayError where nobody gives one."""
     if given is not None and file is not None:
         raise ReplayError("--launch and --launch-file are both given", hint="give one of them")
     if file is not None:
         return _from_user(_read(file), f"{file}")
     if given is not None:
         return _from_user(given, "the command line (--launch)")
+    if dumped and (launch is None or "launch.command" not in launch.facts):
+        return _from_dump(dumped, python)
     if launch is None:
         raise ReplayError("the log holds no launch", hint="give the command with --launch or --launch-file")
-    return _from_log(launch, python)
+    return _from_log(launch, python, env)
 
 
 def _read(file: Path) -> str:
@@ -60,26 +86,55 @@ def _read(file: Path) -> str:
 
 
 def _from_user(text: str, origin: str) -> Base:
-    command = read_server(text.strip())
-    plain = not any(word.operator for word in command.words) and "\n" not in text.strip().replace("\\\n", "")
-    return Base(text.strip(), origin, shell=not plain or "$" in text or "~" in text)
+    name = origin if " " not in origin else "--launch"
+    script = read_script(text.strip() + ("\n" if "\n" in text.strip() else ""), name)
+    return Base(script.command, origin, notes=script.left_out, script=script, variables=script.variables)
 
 
-def _from_log(launch: LaunchInfo, python: str) -> Base:
+def _from_dump(text: str, python: str) -> Base:
+    """A crash dump's `launch_command` is `sys.argv` joined by blanks: a file or `sglang serve`, then the arguments."""
+    program, _, arguments = text.strip().partition(" ")
+    if program.startswith("--"):
+        program, arguments = "launch_server.py", text.strip()
+    words = f"{python} -m sglang.launch_server {arguments}" if program.endswith("launch_server.py") else text.strip()
+    _check_plain(words, "the crash dump's launch_command")
+    note = "blanks inside arguments are lost there, and so is the environment"
+    return Base(words, "the crash dump's launch_command", notes=(note,))
+
+
+def _from_log(launch: LaunchInfo, python: str, with_env: bool) -> Base:
     stated = launch.facts.get("launch.command")
     if stated is not None and isinstance(stated.value, str):
         place = f"{stated.where.path}:{stated.where.line}" if stated.where else "the log"
         text = stated.value.lstrip("+$ \t")
-        command = read_server(text)
-        if any(word.operator for word in command.words):
-            raise ReplayError(
-                f"the launch command at {place} holds shell syntax, and nothing from a log is given to a shell",
-                hint="give the command yourself with --launch",
-            )
-        if "[masked]" in text:
-            raise ReplayError(f"the launch command at {place} holds a masked secret", hint="give it with --launch")
-        return Base(text, f"the launch command in the log ({place})")
+        _check_plain(text, f"the launch command at {place}")
+        env, notes = _environment(launch) if with_env else ([], ())
+        words = " ".join([*(["env", *env] if env else []), text])
+        return Base(words, f"the launch command in the log ({place})", notes=notes)
     return _from_server_args(launch, python)
+
+
+def _check_plain(text: str, what: str) -> None:
+    """Nothing from a log or a dump is given to a shell, so it must be words and nothing else."""
+    command = read_server(text)
+    if any(word.operator for word in command.words) or re.search(r"[$`]", text):
+        raise ReplayError(
+            f"{what} holds shell syntax, and nothing from a log is given to a shell",
+            hint="give the command yourself with --launch",
+        )
+    if "[masked]" in text:
+        raise ReplayError(f"{what} holds a masked secret", hint="give it with --launch")
+
+
+def _environment(launch: LaunchInfo) -> tuple[list[str], tuple[str, ...]]:
+    """Variables that the log states, as words, and a note about those that a log may not set."""
+    stated = {
+        n[4:]: str(f.value) for n, f in sorted(launch.facts.items()) if n.startswith("env.") and f.how == "stated"
+    }
+    good = {name: value for name, value in stated.items() if settable(name) and "[masked]" not in value}
+    left = sorted(stated.keys() - good.keys())
+    notes = (f"variables that a log may not set are left out: {', '.join(left[:8])}",) if left else ()
+    return [f"{name}={quote(value)}" for name, value in good.items()], notes
 
 
 def _from_server_args(launch: LaunchInfo, python: str) -> Base:
@@ -91,10 +146,11 @@ def _from_server_args(launch: LaunchInfo, python: str) -> Base:
     version = launch.version.exact or launch.version.low or launch.version.high or book.newest
     words = [python, "-m", "sglang.launch_server"]
     unknown = []
+    left_out = set(_left_out({dest: fact.value for dest, fact in args.items()}))
     for dest in sorted(args, key=lambda d: (_ALWAYS.index(d) if d in _ALWAYS else len(_ALWAYS), d)):
         value = args[dest].value
         flag = book.by_dest.get(dest)
-        if value is None or dest in _LEFT_OUT - set(_ALWAYS) or value == [] or value == ():
+        if value is None or dest in left_out or value == [] or value == ():
             continue
         if flag is None:
             unknown.append(dest)
@@ -107,13 +163,21 @@ def _from_server_args(launch: LaunchInfo, python: str) -> Base:
     notes = ["values that the server chose at start-up are stated as if they had been given"]
     if unknown:
         notes.append(f"fields without a known flag are left out: {', '.join(unknown[:8])}")
-    env = [
-        f"{n[4:]}={quote(str(f.value))}"
-        for n, f in sorted(launch.facts.items())
-        if n.startswith("env.") and f.how == "stated"
-    ]
+    env, more = _environment(launch)
     text = " ".join([*(["env", *env] if env else []), *words])
-    return Base(text, f"server_args in the log ({place}) against the defaults of sglang {version}", notes=tuple(notes))
+    return Base(
+        text, f"server_args in the log ({place}) against the defaults of sglang {version}", notes=(*notes, *more)
+    )
+
+
+def _left_out(args: dict[str, object]) -> Iterator[str]:
+    """Fields that the relaunch leaves to the server."""
+    yield from _LEFT_OUT - set(_ALWAYS)
+    for dest in ("served_model_name", "tokenizer_path"):
+        if args.get(dest) == args.get("model_path"):
+            yield dest
+    if args.get("nnodes") in (None, 1):
+        yield "dist_init_addr"
 
 
 def _words(flag: str, value: object, takes: bool | None) -> list[str]:

@@ -11,10 +11,21 @@ from shlex import quote
 
 from forensics.errors import ReplayError
 from forensics.grammar.command import Command, Flag, read_command
+from forensics.replay.container import after_run, container_client
 from forensics.timeline.catalog import catalog
 
-CONTAINER_CLIENTS = ("docker", "podman", "nerdctl")
 _OPPOSITE = "--no-"
+SAFE_ENV_PREFIXES = (
+    "SGLANG_", "SGL_", "NCCL_", "GLOO_", "TORCH_", "PYTORCH_", "CUDA_", "FLASHINFER_", "TRITON_", "NVSHMEM_", "UCX_",
+    "MC_", "DG_", "VLLM_", "OMP_", "MKL_", "HF_", "TRANSFORMERS_", "TOKENIZERS_", "DEEPEP_", "MOONCAKE_",
+)  # fmt: skip
+"""Variables of the server's own stack. Others must be allowed by name: a fix may not set, say, LD_PRELOAD or PATH."""
+_UNSAFE_ENV = frozenset({"HF_TOKEN", "HF_HOME", "HF_ENDPOINT", "TORCH_EXTENSIONS_DIR", "TRITON_CACHE_DIR", "CUDA_HOME"})
+
+
+def settable(name: str) -> bool:
+    """Whether a fix may set this environment variable without being allowed by name."""
+    return name.startswith(SAFE_ENV_PREFIXES) and name not in _UNSAFE_ENV
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,21 +137,6 @@ def main_spelling(name: str) -> str:
     return found[0] if found else name
 
 
-def container_client(command: Command) -> int | None:
-    """Index of the `docker`/`podman` word that starts the server's container, else None."""
-    start = _segment(command)
-    for index in range(start, command.program):
-        if command.words[index].value.rpartition("/")[2] in CONTAINER_CLIENTS:
-            return index
-    return None
-
-
-def _segment(command: Command) -> int:
-    """Index of the first word after the last operator before the server."""
-    operators = [i for i in range(command.program) if command.words[i].operator]
-    return operators[-1] + 1 if operators else 0
-
-
 def _flag_edits(command: Command, change: Change) -> list[Edit]:
     main = main_spelling(change.name)
     present = [f for f in command.flags if main_spelling(f.name) == main]
@@ -195,7 +191,7 @@ def _env_edits(command: Command, change: Change) -> list[Edit]:
         return [Edit(word.start, word.end, f"{prefix}{text}")]
     client = container_client(command)
     if client is not None:
-        return [_after_run(command, client, f"-e {text}")]
+        return [Edit(*after_run(command, client), f" -e {text}")]
     program = command.words[command.program]
     return [Edit(program.start, program.start, f"env {text} ")]
 
@@ -209,35 +205,6 @@ def _env_removal(command: Command, change: Change, words: list[int]) -> list[Edi
         )
     program = command.words[command.program]
     return [Edit(program.start, program.start, f"env -u {change.name} ")]
-
-
-def _after_run(command: Command, client: int, text: str) -> Edit:
-    """Right after `docker run` / `docker exec`."""
-    for index in range(client + 1, command.program):
-        if command.words[index].value in ("run", "exec", "create"):
-            end = command.words[index].end
-            return Edit(end, end, f" {text}")
-    raise ReplayError(
-        "this container command neither runs nor executes a container", hint="give a docker run or exec command"
-    )
-
-
-def insert_for_container(text: str, cidfile: str, mark: str) -> tuple[str, str | None]:
-    """The command with what replay needs to find the container again, and the client's name (None: no container).
-
-    A `run` gets an id file, and both `run` and `exec` get the mark in the environment of what they start.
-    """
-    command = read_server(text)
-    client = container_client(command)
-    if client is None:
-        return text, None
-    words = [w.value for w in command.words[client : command.program]]
-    if any(w in ("-d", "--detach") for w in words):
-        raise ReplayError("the container is started detached, so its output cannot be followed", hint="remove -d")
-    insert = f"-e {mark}"
-    if "run" in words and not any(w.startswith("--cidfile") for w in words):
-        insert += f" --cidfile {quote(cidfile)}"
-    return apply(text, [_after_run(command, client, insert)]), command.words[client].value
 
 
 def _cut(command: Command, first: int, last: int) -> Edit:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from forensics.grammar.command import Command, Word
 from forensics.replay.base import Base
-from forensics.replay.edits import container_client
+from forensics.replay.container import asking_words, container_client
 from forensics.replay.host import Host
 
 # Runs under the server's interpreter. Prints one JSON object as its last line; every part may fail by itself.
@@ -79,27 +81,53 @@ class HostFacts:
         return str(self.data.get("errors", {}).get(part, ""))
 
 
-def python_words(base: Base) -> tuple[list[str], dict[str, str]]:
-    """(words that start the server's Python, variables set for it). In a container: the client's words before it."""
+def server_python(base: Base, *arguments: str) -> list[str]:
+    """The words that run a short program under the server's own Python: in the user's prepared shell where there is
+    one, in a container of the same image where a client starts the server, else with the server's variables."""
     command = base.command()
-    words = [word.value for word in command.words]
-    client = container_client(command)
-    env = {a.name: a.value for a in command.env if a.by != "container"}
+    words = command.words
     program = words[command.program]
-    python = program if "python" in program.rpartition("/")[2] else "python3"
+    client = container_client(command)
     if client is not None:
-        return [*words[client : command.program], python], env
-    if program.endswith("/sglang"):
-        python = program.rpartition("/")[0] + "/python"
-    return [python], env
+        chosen = asking_words(command, client)
+        gone = ["--rm"] if chosen and "--rm" not in [w.value for w in chosen] else []
+        at = next((n for n, w in enumerate(chosen) if w.value == "run"), None)
+        head, tail = (chosen[: at + 1], chosen[at + 1 :]) if at is not None else (chosen, [])
+        raw = [*_raw(command, head), *(gone if at is not None else []), *_raw(command, tail)]
+        plain = [*(w.value for w in head), *(gone if at is not None else []), *(w.value for w in tail)]
+    else:
+        assigned = [words[a.word] for a in command.env if a.by != "container"]
+        srun = next((n for n in range(command.program) if words[n].value.rpartition("/")[2] == "srun"), None)
+        kept = (
+            [*assigned, *(w for w in words[srun : command.program] if w not in assigned)]
+            if srun is not None
+            else assigned
+        )
+        env = ["env"] if assigned else []
+        raw, plain = [*env, *_raw(command, kept)], [*env, *(w.value for w in kept)]
+    python = _python(program.value)
+    if not base.shell:
+        return [*plain, python, *arguments]
+    own = command.text[program.start : program.end] if python == program.value else python
+    asking = base.script.asking if base.script else ""
+    return ["bash", "-c", f'{asking}{" ".join([*raw, own])} "$@"', "forensics", *arguments]
+
+
+def _raw(command: Command, words: Sequence[Word]) -> list[str]:
+    return [command.text[w.start : w.end] for w in words]
+
+
+def _python(program: str) -> str:
+    """The Python of the word that starts the server: itself, or the one beside `sglang`."""
+    folder, slash, name = program.rpartition("/")
+    return program if "python" in name else f"{folder}{slash}python" if slash else "python3"
 
 
 def ask_facts(host: Host, base: Base, cwd: str | None = None, timeout: float = 300.0) -> HostFacts:
     """Run SCRIPT under the server's Python on `host`."""
-    words, env = python_words(base)
-    reply = host.ask("ask", argv=[*words, "-"], input=SCRIPT, env=env, cwd=cwd, timeout=timeout)
+    reply = host.ask("ask", argv=server_python(base, "-c", SCRIPT), cwd=cwd, timeout=timeout)
     for line in reversed(reply["out"].splitlines()):
         if line.startswith(_MARK):
             return HostFacts(json.loads(line[len(_MARK) :]))
     last = (reply["err"].strip().splitlines() or ["no output"])[-1]
-    return HostFacts(why=f"{' '.join(words[-1:])} ended with code {reply['code']}: {last[:300]}")
+    return HostFacts(why=f"the server's Python ended with code {reply['code']}: {last[:300]}")

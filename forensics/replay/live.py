@@ -28,7 +28,7 @@ class State:
     def line(self) -> str:
         """One line for people."""
         ranks = f", {self.ranks[0]} of {self.ranks[1]} ranks" if self.ranks[1] > 1 else ""
-        more = f" ({self.progress})" if self.progress else ""
+        more = f" ({self.progress})" if self.progress and self.stage in ("load", "graph-capture") else ""
         return f"{self.stage}{more}{ranks}"
 
 

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import posixpath
 from dataclasses import dataclass
 from pathlib import Path
 
 from forensics.errors import ReplayError
 from forensics.grammar.command import Command
-from forensics.replay.edits import container_client, main_spelling, read_server
+from forensics.replay.container import container_client
+from forensics.replay.edits import main_spelling
 from forensics.replay.facts import HostFacts
 from forensics.replay.host import Host
 from forensics.replay.plan import Plan
 from forensics.schema.report import LaunchInfo
 
 _DISK_BYTES = 1 << 30
-_DEFAULT = ("127.0.0.1", 30000)
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,18 +33,6 @@ class Finding:
         return f"{mark}: {self.name}: {self.text}" + (f" ({self.hint})" if self.hint and not self.ok else "")
 
 
-def server_address(command: Command) -> tuple[str, int]:
-    """Host and port that the server will listen on."""
-    host, port = _DEFAULT
-    for flag in command.flags:
-        name = main_spelling(flag.name)
-        if name == "--host" and flag.value:
-            host = flag.value
-        if name == "--port" and flag.value and flag.value.isdigit():
-            port = int(flag.value)
-    return host, port
-
-
 def nodes_of(command: Command) -> int:
     """Number of nodes that the command names."""
     flag = next((f for f in command.flags if main_spelling(f.name) == "--nnodes"), None)
@@ -52,13 +41,13 @@ def nodes_of(command: Command) -> int:
 
 def preflight(host: Host, plan: Plan, facts: HostFacts, launch: LaunchInfo | None, folder: Path) -> list[Finding]:
     """All checks, in the order in which they matter; nothing is started."""
-    command = read_server(plan.after)
-    found = [_sglang(facts, launch)]
+    command = plan.reads()
+    found = [_sglang(facts, launch), *_ours(host)]
     found += _flags(plan, facts)
     found += _gpus(facts, command, launch)
-    found.append(_port(host, command))
+    found.append(_port(host, plan))
     if container_client(command) is None:
-        found.append(_model(host, command))
+        found.append(_model(host, command, plan.base.script.cwd if plan.base.script else ""))
     found.append(_disk(host, folder))
     return found
 
@@ -82,6 +71,15 @@ def _sglang(facts: HostFacts, launch: LaunchInfo | None) -> Finding:
     stated = launch.version.exact if launch else None
     same = "" if stated in (None, facts.sglang) else f"; the log is of {stated}"
     return Finding("sglang", True, f"{facts.sglang}{same}")
+
+
+def _ours(host: Host) -> list[Finding]:
+    """Another replay's server on this host: two would share ports and memory."""
+    pids = host.ask("ours")["pids"]
+    if not pids:
+        return []
+    text = f"a server of another replay runs here (process {', '.join(map(str, pids[:5]))})"
+    return [Finding("other servers", False, text, "wait for it, or end it with forensics replay --cleanup")]
 
 
 def _flags(plan: Plan, facts: HostFacts) -> list[Finding]:
@@ -137,8 +135,14 @@ def _ranks(command: Command) -> int:
     return -(-size // nodes_of(command))
 
 
-def _port(host: Host, command: Command) -> Finding:
-    name, port = server_address(command)
+def _port(host: Host, plan: Plan) -> Finding:
+    stated = next((f.value for f in reversed(plan.reads().flags) if main_spelling(f.name) == "--port"), None)
+    if stated is not None and not stated.isdigit():
+        return Finding("port", False, f"{stated} is not known here", "write the number", forcible=False)
+    name, port = plan.fixed.address()
+    if port is None:
+        hint = "publish it with -p PORT:PORT, or use --network host"
+        return Finding("port", False, "the container publishes the server's port nowhere", hint, forcible=False)
     reply = host.ask("port", host=name, port=port)
     if reply["free"]:
         return Finding("port", True, f"{port} is free")
@@ -146,14 +150,16 @@ def _port(host: Host, command: Command) -> Finding:
     return Finding("port", False, f"{port} on {name} is taken: {reply['why']}", hint, forcible=False)
 
 
-def _model(host: Host, command: Command) -> Finding:
-    flag = next((f for f in command.flags if main_spelling(f.name) == "--model-path"), None)
+def _model(host: Host, command: Command, cwd: str | None) -> Finding:
+    flag = next((f for f in reversed(command.flags) if main_spelling(f.name) == "--model-path"), None)
     path = flag.value if flag else None
     if not path:
         return Finding("model", True, "named by the command in another way")
-    if not path.startswith(("/", "./", "~")):
+    if not path.startswith(("/", "./", "../", "~", "$")):
         return Finding("model", True, f"{path} is a hub name, not checked")
-    if host.ask("exists", path=path)["exists"]:
+    if cwd is None and not path.startswith(("/", "~", "$")):
+        return Finding("model", True, f"{path} is relative to a folder that is not known here, not checked")
+    if host.ask("exists", path=posixpath.join(cwd or "", path))["exists"]:
         return Finding("model", True, f"{path} is there")
     return Finding(
         "model", False, f"{path} is not on this host", "mount it, or give the path in --launch", forcible=False

@@ -37,7 +37,7 @@ class Start:
     cwd: str | None = None
     address: tuple[str, int] = ("127.0.0.1", 30000)
     cidfile: str | None = None
-    container_client: str | None = None
+    client: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,7 @@ class Runner:
         try:
             self.host.ask(
                 "start", argv=list(start.argv), env=start.env, cwd=start.cwd, log=self.remote_log, mark=self.mark,
-                cidfile=start.cidfile, container_client=start.container_client,
+                cidfile=start.cidfile, client=list(start.client),
             )  # fmt: skip
             outcome = self._ready(began) or self._probe(start, load, recorded or [], began)
         finally:

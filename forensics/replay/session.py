@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
-from forensics.errors import ReplayError
-from forensics.replay.edits import CONTAINER_CLIENTS, Change, insert_for_container, read_server
+from forensics.replay.container import CONTAINER_CLIENTS, Container
+from forensics.replay.edits import Change, read_server
 from forensics.replay.folder import RunFolder
 from forensics.replay.host import Host
 from forensics.replay.live import State
-from forensics.replay.plan import Plan
-from forensics.replay.preflight import server_address
+from forensics.replay.minimal import minimal
+from forensics.replay.plan import Plan, Relaunch
 from forensics.replay.probe import Check, Load
 from forensics.replay.run import Outcome, Runner, Start
 from forensics.replay.verify import Failing, Judgement, judge
@@ -57,15 +57,15 @@ class Session:
 
     # -- steps ---------------------------------------------------------------------------------------------------
 
-    def step(self, name: str, text: str, shell: bool) -> Outcome:
-        """Launch `text` as step `name`, or give what the journal holds of exactly this step."""
-        done = self.folder.read().get("steps", {}).get(name)
-        if done is not None and done.get("command") == text and "end" in done:
-            return self._recall(name, done)
-        start = self._start(name, text, shell)
-        self.folder.update(state="running", mark=self.folder.mark, step=name, containers=self._containers(start))
-        for old in (self.folder.log(name),):
-            old.unlink(missing_ok=True)
+    def step(self, name: str, launch: Relaunch) -> Outcome:
+        """Launch a command as step `name`, or give what the journal holds of exactly this launch."""
+        found = self._done(launch.key)
+        if found is not None:
+            return self._recall(*found)
+        start, container = self._start(name, launch)
+        client = {"client": list(container.client), "cidfile": container.cidfile} if container else {}
+        self.folder.update(state="running", mark=self.folder.mark, step=name, container=client)
+        self.folder.log(name).unlink(missing_ok=True)
         runner = Runner(
             self.host, self.folder.log(name), f"{self.remote}/{name}.log", self.folder.mark,
             limits=self.settings.limits, options=self.settings.options, tell=lambda state: self.tell(name, state),
@@ -74,30 +74,41 @@ class Session:
             outcome = runner.run(start, self.settings.load, list(self.settings.recorded))
         finally:
             self.folder.update(state="idle")
-        self._remember(name, text, outcome)
+        self._remember(name, launch, start, outcome)
         return outcome
 
-    def _start(self, name: str, text: str, shell: bool) -> Start:
+    def name_of(self, launch: Relaunch) -> str | None:
+        """The finished step that launched exactly this."""
+        found = self._done(launch.key)
+        return found[0] if found else None
+
+    def _done(self, key: str) -> tuple[str, dict[str, Any]] | None:
+        steps: dict[str, dict[str, Any]] = self.folder.read().get("steps", {})
+        return next(((n, d) for n, d in steps.items() if d.get("command") == key and "end" in d), None)
+
+    def _start(self, name: str, launch: Relaunch) -> tuple[Start, Container | None]:
         mark = f"FORENSICS_REPLAY_ID={self.folder.mark}"
-        cidfile = f"{self.remote}/{name}.cid"
-        marked, client = insert_for_container(text, cidfile, mark)
-        command = read_server(marked)
-        words = [word.value for word in command.words]
-        argv = ["bash", "-c", marked] if shell else ["env", *words] if "=" in words[0] else words
+        copy = f"{self.remote}/{name}.config.yaml"
+        if launch.copied and launch.config is not None:
+            self.host.ask("put", path=copy, text=launch.config.text)
+            self.folder.save(f"{name}.config.yaml", launch.config.text)
+        text, container = launch.prepared(copy, f"{self.remote}/{name}.cid", mark)
+        words = [word.value for word in read_server(text).words]
+        if launch.base.shell:
+            argv = ["bash", "-c", launch.base.prologue + text]
+        else:
+            argv = ["env", *words] if "=" in words[0] else words
+        host, port = launch.address()
         return Start(
-            tuple(argv), cwd=self.settings.cwd, address=server_address(command),
-            cidfile=cidfile if client else None, container_client=client,
-        )  # fmt: skip
+            tuple(argv), cwd=self.settings.cwd, address=(host, port or 0),
+            cidfile=container.cidfile if container else None, client=container.client if container else (),
+        ), container  # fmt: skip
 
-    def _containers(self, start: Start) -> list[str]:
-        return [start.container_client or "", start.cidfile] if start.cidfile else []
-
-    def _remember(self, name: str, text: str, outcome: Outcome) -> None:
+    def _remember(self, name: str, launch: Relaunch, start: Start, outcome: Outcome) -> None:
         if outcome.report is not None:
             self.folder.save(f"{name}.report.json", outcome.report.model_dump_json(by_alias=True, indent=1) + "\n")
         kept = {k: v for k, v in asdict(replace(outcome, report=None)).items() if k != "report"}
-        journal = self.folder.read()
-        steps = {**journal.get("steps", {}), name: {"command": text, **kept}}
+        steps = {**self.folder.read().get("steps", {}), name: {"command": launch.key, "argv": list(start.argv), **kept}}
         self.folder.update(steps=steps)
 
     def _recall(self, name: str, done: dict[str, Any]) -> Outcome:
@@ -110,11 +121,11 @@ class Session:
 
     def prove(self, plan: Plan, control: bool, name: str = "fixed") -> tuple[Judgement, Outcome, Outcome | None]:
         """Control first (when asked), then the changed command; the verdict over both."""
-        before = self.step("control", plan.before, plan.base.shell) if control else None
+        before = self.step("control", plan.control) if control else None
         if before is not None and before.passed:
             judgement = judge(self.before, before, before)
             return judgement, before, before
-        fixed = self.step(name, plan.after, plan.base.shell)
+        fixed = self.step(name, plan.fixed)
         return judge(self.before, fixed, before), fixed, before
 
     def ladder(
@@ -135,61 +146,26 @@ class Session:
             return Judgement("inconclusive", "the budget ended before every hypothesis was tried"), None, tried
         return tried[-1][1], tried[-1][0], tried
 
-    def minimise(self, changes: list[Change], plan_of: Callable[[list[Change]], Plan]) -> list[Change]:
-        """The smallest set of changes that still passes (delta debugging); each tried subset is a journalled step."""
-        return minimal(changes, lambda subset: self._passes(subset, plan_of))
+    def minimise(
+        self, changes: list[Change], plan_of: Callable[[list[Change]], Plan], out_of_time: Callable[[], bool]
+    ) -> tuple[list[Change], bool]:
+        """The smallest set of changes that still passes (delta debugging), and whether the time was enough to know it;
+        each tried subset is a journalled step."""
+        return minimal(changes, lambda subset: self._passes(subset, plan_of), out_of_time)
 
     def _passes(self, subset: list[Change], plan_of: Callable[[list[Change]], Plan]) -> bool:
-        import hashlib
-
         plan = plan_of(subset)
-        name = "set-" + hashlib.sha256(plan.after.encode()).hexdigest()[:10]
-        return self.step(name, plan.after, plan.base.shell).passed
-
-
-def minimal(changes: list[Change], passes: Callable[[list[Change]], bool]) -> list[Change]:
-    """Delta debugging: a subset of `changes`, in order, from which no single change can be left out. `passes` is asked
-    about each subset at most once, and never about the empty set."""
-    known: dict[tuple[Change, ...], bool] = {}
-
-    def ask(subset: list[Change]) -> bool:
-        key = tuple(subset)
-        if key not in known:
-            known[key] = bool(subset) and passes(subset)
-        return known[key]
-
-    if not ask(changes):
-        raise ReplayError(
-            "all changes together do not pass, so there is nothing to minimise", hint="find a passing set first"
-        )
-    parts = 2
-    while len(changes) > 1:
-        size = -(-len(changes) // parts)
-        chunks = [changes[i : i + size] for i in range(0, len(changes), size)]
-        smaller = next((c for c in chunks if ask(c)), None)
-        if smaller is None:
-            rests = [[x for x in changes if x not in c] for c in chunks]
-            smaller = next((r for r in rests if r and len(r) < len(changes) and ask(r)), None)
-            parts = max(parts - 1, 2) if smaller else parts * 2
-        else:
-            parts = 2
-        if smaller is None:
-            if size == 1:
-                break
-            parts = min(parts, len(changes))
-            continue
-        changes = smaller
-    return changes
+        return self.step("set-" + hashlib.sha256(plan.fixed.key.encode()).hexdigest()[:10], plan.fixed).passed
 
 
 def clean_up(host: Host, folder: RunFolder) -> list[int]:
     """End what a dead replay left behind; gives the processes that would not go. Containers are stopped by id."""
     journal = folder.read()
-    containers = journal.get("containers") or []
-    if len(containers) == 2 and containers[0].rpartition("/")[2] in CONTAINER_CLIENTS and Path(containers[1]).exists():
-        container = Path(containers[1]).read_text().strip()
-        if container:
-            host.ask("ask", argv=[containers[0], "stop", "-t", "10", container], timeout=60)
-    left = list(host.ask("kill_marked", mark=journal.get("mark") or folder.mark)["left"])
+    container = journal.get("container") or {}
+    client, cidfile = list(container.get("client") or []), container.get("cidfile")
+    if not client or client[-1].rpartition("/")[2] not in CONTAINER_CLIENTS:
+        client = []
+    mark = journal.get("mark") or folder.mark
+    left = list(host.ask("kill_marked", mark=mark, client=client, cidfile=cidfile)["left"])
     folder.update(state="idle" if not left else "running")
     return left

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import difflib
 import os
-import re
 import sys
-import time
+from contextlib import AbstractContextManager
 from typing import TextIO
 
 from rich.console import Console
@@ -13,15 +13,18 @@ from rich.text import Text
 
 from forensics.output.clean import clean
 from forensics.output.mask import mask
-from forensics.replay.edits import Change, change_command, read_server
+from forensics.replay.edits import Change, change_command, main_spelling
 from forensics.replay.folder import RunFolder
 from forensics.replay.live import State
 from forensics.replay.plan import Plan
 from forensics.replay.preflight import Finding, nodes_of
 from forensics.replay.probe import Load
+from forensics.replay.progress import Follower
 from forensics.replay.run import Outcome
 from forensics.replay.verify import Judgement
 
+RUN = "forensics-RUN"
+"""Stands for the run's name in a dry run, where there is none yet."""
 _STYLE = {"=": "", "+": "bold green", "-": "red"}
 
 
@@ -35,8 +38,7 @@ class Screen:
             file=out, highlight=False, markup=False, emoji=False, soft_wrap=True, force_terminal=color or None,
             no_color=not color,
         )  # fmt: skip
-        self._last = ""
-        self._pace: dict[tuple[str, str], tuple[float, int]] = {}
+        self.follower = Follower(self.console)
 
     def say(self, text: str, style: str = "") -> None:
         self.console.print(Text(text, style=style))
@@ -51,10 +53,14 @@ class Screen:
         self.say("Changes:")
         for change in plan.changes:
             self.say(f"  {clean(str(change))}")
+        shown, _ = plan.fixed.prepared(f"{RUN}/fixed.config.yaml", f"{RUN}/fixed.cid", f"FORENSICS_REPLAY_ID={RUN}")
         self.say("Command (+inserted+ words, -removed- words):")
-        self.console.print(self._diff(plan))
+        self.console.print(self._diff(plan, shown))
+        self._config(plan)
         self.say("Exact command to run:")
-        self.out.write(mask(plan.after) + "\n")
+        self.out.write(mask(plan.base.prologue + shown) + "\n")
+        if RUN in shown:
+            self.say(f"  {RUN} stands for the name of the run folder")
         self.say("To be verified:")
         self.say(
             "  the server becomes ready; fixed prompts are answered with sense (not empty, not one repeated token,"
@@ -72,9 +78,19 @@ class Screen:
             for number, other in enumerate(others, 2):
                 self.say(f"  {number}. {', '.join(str(c) for c in other.changes)}  [{other.finding}]")
 
-    def _diff(self, plan: Plan) -> Text:
+    def _config(self, plan: Plan) -> None:
+        """The changed words of the `--config` file."""
+        if plan.config is None or plan.changed is None:
+            return
+        self.say(f"Changed copy of {clean(plan.config.path)} (the file itself is not touched):")
+        old, new = plan.config.text.splitlines(), plan.changed.text.splitlines()
+        for line in difflib.unified_diff(old, new, n=0, lineterm=""):
+            if line[:1] in "+-" and line[:3] not in ("+++", "---"):
+                self.say(f"  {clean(mask(line))}", _STYLE[line[0]])
+
+    def _diff(self, plan: Plan, after: str) -> Text:
         text = Text("  ")
-        for sign, part in plan.diff():
+        for sign, part in plan.diff(after):
             shown = mask(part)
             body = shown.strip()
             lead = shown[: len(shown) - len(shown.lstrip())]
@@ -87,12 +103,14 @@ class Screen:
 
     def nodes(self, plan: Plan) -> None:
         """One command for each node; they are not run."""
-        count = nodes_of(read_server(plan.after))
+        count = nodes_of(plan.reads())
         self.say(f"{count} nodes: multi-node launches are planned, not run. On each node:")
         for node in range(count):
             text = change_command(plan.after, [Change("flag", "set", "--node-rank", str(node))])
             self.say(f"node {node}:")
-            self.out.write(mask(text) + "\n")
+            self.out.write(mask(plan.base.prologue + text) + "\n")
+        if "--dist-init-addr" not in {main_spelling(f.name) for f in plan.reads().flags}:
+            self.say("  note: no --dist-init-addr is given, and every node needs the same one")
 
     def agrees(self) -> bool:
         """Ask on a terminal; False anywhere else."""
@@ -107,39 +125,26 @@ class Screen:
         for finding in findings:
             self.say(f"  {clean(finding.line())}", "" if finding.ok else "red")
 
-    def progress(self, step: str, state: State) -> None:
-        """One line for each change of state; on a terminal it overwrites itself."""
-        line = f"{step}: {state.line()}{self._left(step, state)}"
-        if line.split(", about")[0] == self._last:
-            return
-        self._last = line.split(", about")[0]
-        if self.out.isatty():
-            self.out.write(f"\r\x1b[K{line}" + ("\n" if state.failed else ""))
-            self.out.flush()
-        else:
-            self.say(line)
+    def live(self) -> AbstractContextManager[None]:
+        """Inside, `progress` may move a line."""
+        return self.follower.shown()
 
-    def _left(self, step: str, state: State) -> str:
-        """Time left in a stage that counts (shards, graphs), from the pace since it began."""
-        percent = re.search(r"(\d+) %", state.progress)
-        if percent is None or state.stage not in ("load", "graph-capture"):
-            return ""
-        began, first = self._pace.setdefault((step, state.stage), (time.monotonic(), int(percent.group(1))))
-        done = int(percent.group(1)) - first
-        if done <= 0 or first + done >= 100:
-            return ""
-        left = (time.monotonic() - began) / done * (100 - first - done)
-        return f", about {left:.0f} s left"
+    def progress(self, step: str, state: State) -> None:
+        """The state of a step, as it goes on."""
+        self.follower.tell(step, state)
 
     def outcomes(self, outcome: Outcome, before: Outcome | None) -> None:
-        if self.out.isatty():
-            self.out.write("\n")
         for name, one in (("control", before), ("fixed", outcome)):
             if one is None:
                 continue
             self.say(f"{name}: {clean(one.why)} ({one.seconds:.0f} s)")
             for check in one.checks:
                 self.say(f"  {'ok' if check.held else 'failed'}: {check.name} ({clean(check.seen)})")
+
+    def least(self, changes: list[Change], known: bool) -> None:
+        """What --minimise found."""
+        said = "the smallest set that still works" if known else "the smallest set that was found in the budget"
+        self.say(f"{said}: {', '.join(str(c) for c in changes)}")
 
     def tried(self, tried: list[tuple[Plan, Judgement]]) -> None:
         for plan, judgement in tried:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from forensics.replay.run import Outcome
-from forensics.schema.launch import STAGES
 from forensics.schema.report import LaunchInfo, Report
 
 WORDS = ("fixed", "passes", "not-reproduced", "still-failing", "different-failure", "inconclusive")
@@ -52,12 +51,17 @@ class Judgement:
     why: str
 
 
-def failing_of(report: Report | None) -> Failing | None:
-    """The failure of the launch that a report is about."""
+def focus(report: Report | None) -> LaunchInfo | None:
+    """The launch that a report is about."""
     if report is None:
         return None
-    focus = next((x for x in report.launches if x.id == report.focus), None)
-    return Failing.of(focus or (report.launches[-1] if report.launches else None))
+    found = next((x for x in report.launches if x.id == report.focus), None)
+    return found or (report.launches[-1] if report.launches else None)
+
+
+def failing_of(report: Report | None) -> Failing | None:
+    """The failure of the launch that a report is about."""
+    return Failing.of(focus(report))
 
 
 def judge(before: Failing | None, fixed: Outcome, control: Outcome | None) -> Judgement:
@@ -97,10 +101,3 @@ def _failed(before: Failing | None, fixed: Outcome) -> Judgement:
     if before is not None and before.same_as(after):
         return Judgement("still-failing", f"it fails in the same way ({after.mechanism or after.stage})")
     return Judgement("different-failure", f"it fails in another way: {after.mechanism or after.stage} in {after.stage}")
-
-
-def beyond(reached: str, stage: str) -> bool:
-    """Whether start-up got past `stage` (a phase of serving counts as serving)."""
-    order = {name: number for number, name in enumerate(STAGES)}
-    last = len(STAGES) - 1
-    return order.get(reached, -1) > order.get(stage, last) or (reached == "serving" and stage not in order)
