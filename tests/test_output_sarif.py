@@ -9,6 +9,7 @@ import pytest
 from report_example import HOSTILE, example
 
 from forensics.analysis import analyze
+from forensics.output.command_diff import command_diffs
 from forensics.output.sarif import render
 
 SAMPLES = Path(__file__).parents[1] / "samples"
@@ -77,3 +78,45 @@ def test_regions_quote_the_line_without_control_characters():
     run = json.loads(of("hostile"))["runs"][0]
     snippet = run["results"][0]["locations"][0]["physicalLocation"]["region"]["snippet"]["text"]
     assert snippet and snippet.isprintable()
+
+
+def edited(fix: dict, artifacts: list) -> str:
+    """What a tool makes of the artifact that a fix changes."""
+    [change] = fix["artifactChanges"]
+    text = artifacts[change["artifactLocation"]["index"]]["contents"]["text"]
+    for one in reversed(change["replacements"]):
+        region = one["deletedRegion"]
+        start, end = region["startColumn"] - 1, region["endColumn"] - 1
+        text = text[:start] + one.get("insertedContent", {"text": ""})["text"] + text[end:]
+    return text
+
+
+def test_typed_fixes_are_edits_of_the_launch_command():
+    report = analyze([str(SAMPLES / "cases/saga/session.log")])
+    run = json.loads(of("cases/saga/session.log"))["runs"][0]
+    launches = {launch.id: launch for launch in report.launches}
+    found = 0
+    for result in run["results"]:
+        if result["ruleId"] == "first-failure":
+            continue
+        launch = launches[result["properties"]["launch"]]
+        hypothesis = next(h for h in launch.hypotheses if (h.finding or "") == result["ruleId"])
+        wanted = [diff.after for diff in command_diffs(hypothesis, launch)][:8]
+        fixes = result.get("fixes", [])
+        assert [edited(fix, run["artifacts"]) for fix in fixes] == (wanted if hypothesis.verdict != "ruled-out" else [])
+        found += len(fixes)
+    assert found > 5
+    best = next(r for r in run["results"] if r.get("fixes") and r["properties"]["launch"] == "L5")
+    assert edited(best["fixes"][0], run["artifacts"]).startswith("env SGLANG_ENABLE_JIT_DEEPGEMM=0 python3 -m sglang")
+    assert best["fixes"][0]["description"]["text"] == "Relaunch with: set SGLANG_ENABLE_JIT_DEEPGEMM=0"
+
+
+def test_no_fix_edits_the_log_itself():
+    run = json.loads(of("cases/saga/session.log"))["runs"][0]
+    uris = {a["location"]["uri"] for a in run["artifacts"]}
+    assert uris and all(u.startswith("launch-command/L") for u in uris)
+
+
+def test_without_a_stated_command_there_are_no_fixes():
+    run = json.loads(of("cases/b-paged-decode-oom-2048-free/log.txt"))["runs"][0]
+    assert "artifacts" not in run and not any("fixes" in r for r in run["results"])

@@ -16,6 +16,7 @@ from typing import Any
 from forensics.errors import UsageError
 from forensics.output import html_view as view
 from forensics.output.clean import clean
+from forensics.output.command_diff import command_diff
 from forensics.output.view import change_text, focus_of, live, outcome_text, ruled_out, setting_name, value_text
 from forensics.schema.report import Report
 
@@ -98,7 +99,8 @@ def _environment() -> Any:
         lstrip_blocks=True,
     )
     functions: tuple[Callable[..., Any], ...] = (
-        view.place, view.short_place, view.strip, view.badge, view.fix_rows, view.interval, view.size, view.numbers,
+        command_diff, view.place, view.short_place, view.line_place, view.strip, view.badge, view.fix_rows,
+        view.interval, view.size, view.numbers,
         view.first_words, view.followers, view.unknown, view.aside, value_text, change_text, setting_name,
         outcome_text,
     )  # fmt: skip

@@ -100,6 +100,11 @@ def short_place(where: Where, launch: LaunchInfo) -> str:
     return f"{where.line}:{where.column}" if where.path == launch.path else place(where)
 
 
+def line_place(where: Where, launch: LaunchInfo) -> str:
+    """The place in words where little room is: the file's name stands at the top of the page."""
+    return f"line {where.line}, column {where.column}" if where.path == launch.path else place(where)
+
+
 def fix_rows(steps: list[FixInfo]) -> Iterator[tuple[str, str, str]]:
     """(sign, text, note) of each step; sign is +, - or · (for people)."""
     for line, note in fix_lines(steps):

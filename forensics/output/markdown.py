@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 
 from forensics.output.clean import clean
+from forensics.output.command_diff import command_diff
 from forensics.output.fixes import fix_line
 from forensics.output.view import focus_of, ground_text, live, ruled_out
 from forensics.schema.report import HypothesisInfo, LaunchInfo, Report, Where
@@ -94,11 +95,19 @@ def _causes(launch: LaunchInfo) -> list[str]:
     if not hypotheses:
         return []
     lines = ["## Causes", ""]
+    best = next((h for h in hypotheses if h.fix), None)
     for number, hypothesis in enumerate(hypotheses, 1):
         lines += [f"{number}. **{hypothesis.verdict}**: {escape(hypothesis.title)}", *_grounds(hypothesis)]
         if hypothesis.fix:
-            lines += ["", *("   " + x for x in code_block([fix_line(step) for step in hypothesis.fix], "diff"))]
+            lines += ["", *("   " + x for x in code_block(_fix(hypothesis, launch, hypothesis is best), "diff"))]
     return [*lines, ""]
+
+
+def _fix(hypothesis: HypothesisInfo, launch: LaunchInfo, whole: bool) -> list[str]:
+    """The steps, and where `whole` the first of them as the changed command."""
+    steps = [fix_line(step) for step in hypothesis.fix]
+    changed = command_diff(hypothesis, launch) if whole else None
+    return [*steps, "", f"- {changed.before}", f"+ {changed.after}"] if changed else steps
 
 
 def _grounds(hypothesis: HypothesisInfo) -> list[str]:

@@ -13,6 +13,7 @@ from typing import Any
 from forensics.output.clean import clean
 from forensics.output.fixes import fix_line
 from forensics.output.markdown import code_block, escape
+from forensics.output.sarif_fixes import Commands, message_text
 from forensics.output.view import ground_text, main_place
 from forensics.schema.report import GroundInfo, HypothesisInfo, LaunchInfo, Report, Where
 
@@ -27,12 +28,15 @@ def render(report: Report) -> str:
     """The report as SARIF text."""
     rules: dict[str, dict[str, Any]] = {_FIRST: _first_rule()}
     results: list[dict[str, Any]] = []
+    commands = Commands()
     for launch in report.launches:
         if launch.first_failure is not None:
             results.append(_first_result(launch))
         for hypothesis in launch.hypotheses:
             rules.setdefault(_rule_id(hypothesis), _rule(hypothesis))
             results.append(_result(hypothesis, launch))
+            if hypothesis.verdict != "ruled-out" and (fixes := commands.fixes(hypothesis, launch)):
+                results[-1]["fixes"] = fixes
     ids = list(rules)
     for result in results:
         result["ruleIndex"] = ids.index(result["ruleId"])
@@ -57,6 +61,8 @@ def render(report: Report) -> str:
             }
         ],
     }
+    if commands.artifacts:
+        run["artifacts"] = commands.artifacts
     data = {"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}
     return json.dumps(data, indent=1, ensure_ascii=False) + "\n"
 
@@ -108,7 +114,7 @@ def _first_result(launch: LaunchInfo) -> dict[str, Any]:
     result = {
         "ruleId": _FIRST,
         "level": "error",
-        "message": {"text": _message(f"{launch.id}: {first.text}")},
+        "message": {"text": message_text(f"{launch.id}: {first.text}")},
         "locations": [_location(first.where)],
         "partialFingerprints": _fingerprint(_FIRST, first.text),
         "properties": {"launch": launch.id, "stage": first.stage, "rank": first.rank},
@@ -135,7 +141,7 @@ def _result(hypothesis: HypothesisInfo, launch: LaunchInfo) -> dict[str, Any]:
         "level": _LEVELS[hypothesis.verdict],
         "kind": "fail" if hypothesis.verdict != "ruled-out" else "notApplicable",
         "message": {
-            "text": _message(
+            "text": message_text(
                 f"{launch.id}: {hypothesis.verdict}: {hypothesis.title}. {hypothesis.why}".rstrip(". ") + "."
             )
         },
@@ -165,7 +171,7 @@ def _location(where: Where, text: str = "") -> dict[str, Any]:
         "physicalLocation": {"artifactLocation": {"uri": _uri(where.path)}, "region": region},
     }
     if text:
-        location["message"] = {"text": _message(text)}
+        location["message"] = {"text": message_text(text)}
     return location
 
 
@@ -181,12 +187,6 @@ def _step(where: Where, text: str) -> dict[str, Any]:
 
 def _flow(steps: list[dict[str, Any]]) -> dict[str, Any]:
     return {"threadFlows": [{"locations": steps[:_MAX_LOCATIONS]}]}
-
-
-def _message(text: str) -> str:
-    """Plain text for a SARIF message: its brackets would be read as links, its braces as placeholders."""
-    flat = clean(text, 1000).replace("\\", "\\\\")
-    return flat.replace("[", "\\[").replace("]", "\\]").replace("{", "{{").replace("}", "}}")
 
 
 def _fingerprint(rule: str, text: str) -> dict[str, str]:

@@ -11,6 +11,7 @@ from rich.text import Text
 
 from forensics.output import terminal_words as words
 from forensics.output.clean import clean
+from forensics.output.command_diff import command_diff, same_command
 from forensics.output.fixes import fix_lines
 from forensics.output.view import change_text, focus_of, live, outcome_text, ruled_out, setting_name, value_text
 from forensics.schema.report import (
@@ -93,6 +94,7 @@ class Page:
         self.detail = detail
         self.brief = brief
         self.place = words.Places(report.sources)
+        self.shown_command = ""
 
     def draw(self) -> None:
         report = self.report
@@ -127,11 +129,15 @@ class Page:
         spans = {x.id: f"{x.lines[0]}–{x.lines[1]}" for x in launches}
         wide = max(map(len, spans.values()))
         names = max(len(x.id) for x in launches)
-        for launch in launches:
+        drawn = [words.stage_strip(x, self.console.width) for x in launches]
+        long = max(len(course) for course, _ in drawn)
+        if names + wide + 7 + long + max(len(end) for _, end in drawn) > self.console.width:
+            long = 0  # too narrow for endings that stand below each other
+        for launch, (course, end) in zip(launches, drawn, strict=True):
             text = Text("▸ " if launch is focus else "  ")
             text.append(f"{launch.id:<{names}}  ", style="bold" if launch is focus else "")
             text.append(f"{spans[launch.id]:<{wide}}  ", style="dim")
-            text.append(words.stage_strip(launch, self.console.width))
+            text.append(course).append(" " * (long - len(course) + 1)).append(end)
             text.truncate(self.console.width, overflow="ellipsis")
             self.line(text)
             missing = words.missing_ranks(launch)
@@ -236,6 +242,12 @@ class Page:
             if note and not self.brief:
                 self.line(Text(clean(note), style="dim"), indent=4)
         self.more(len(steps) - self.amount.fix)
+        changed = None if self.brief else command_diff(best, launch)
+        if changed is not None:
+            self.shown_command = changed.after
+            self.line(Text("The first of them, as a command", style="dim"), indent=2)
+            for row in words.command_rows(changed, self.console.color_system is not None):
+                self.copyable(row, indent=2)
 
     def attempts(self) -> None:
         tried = [a for a in self.report.attempts if a.changed]
@@ -266,11 +278,13 @@ class Page:
         names = [clean(setting_name(d.name)) for d in shown]
         here = [clean(value_text(d.here)) for d in shown]
         first = min(max(map(len, names)), 34)
-        second = min(max(map(len, here)), max(12, (self.console.width - first - 18) // 2))
+        second = min(max(map(len, here)), max(12, (self.console.width - first - 15) // 2))
+        head = Text(f"{'':9}{'':<{first}}  {'here':<{second}}  there", style="dim")
+        self.line(head, indent=2)
         for name, value, difference in zip(names, here, shown, strict=True):
             text = Text("tried    " if difference.tested else "untested ", style="dim" if difference.tested else "")
             text.append(f"{name:<{first}}  {words.cut(value, second):<{second}}  ")
-            text.append(f"there {clean(value_text(difference.control))}", style="dim")
+            text.append(clean(value_text(difference.control)), style="dim")
             if not self.detail:
                 text.truncate(self.console.width - 2, overflow="ellipsis")
             self.line(text, indent=2, hang=4)
@@ -291,8 +305,10 @@ class Page:
         self.head("Next")
         for number, step in enumerate(launch.next[: self.amount.next], 1):
             self.line(Text(f"{number}. {clean(step.do)}"), indent=2, hang=3)
-            if step.command:
-                self.copyable(clean(step.command), indent=5)
+            if step.command and same_command(step.command, self.shown_command):
+                self.line(Text("the command above", style="dim"), indent=5)
+            elif step.command:
+                self.copyable(Text(clean(step.command)), indent=5)
 
     def facts(self, launch: LaunchInfo) -> None:
         self.head("Facts")
@@ -344,9 +360,9 @@ class Page:
         for number, row in enumerate(rows):
             self.console.print(Padding(row, (0, 0, 0, indent + (hang if number else 0))), overflow="fold")
 
-    def copyable(self, command: str, indent: int) -> None:
+    def copyable(self, command: Text, indent: int) -> None:
         """A command on one physical line however long, so that it can be copied."""
-        self.console.file.write(" " * indent + command + "\n")
+        self.console.print(Text(" " * indent).append(command), soft_wrap=True)
 
 
 def _main_grounds(grounds: list[GroundInfo], room: int) -> list[GroundInfo]:

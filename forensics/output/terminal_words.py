@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from rich.text import Text
 
 from forensics.output.clean import clean
+from forensics.output.command_diff import CommandDiff
 from forensics.schema.launch import STAGES
 from forensics.schema.report import FirstFailure, LaunchInfo, SourceInfo, Where
 
@@ -38,24 +39,43 @@ def full_place(where: Where) -> str:
     return f"{clean(where.path)}:{where.line}:{where.column}"
 
 
-def stage_strip(launch: LaunchInfo, width: int) -> Text:
-    """The stages that were passed and where the launch ended: their names where there is room, else a bar of as many
-    cells as there are stages."""
+def stage_strip(launch: LaunchInfo, width: int) -> tuple[Text, Text]:
+    """The stages that were passed, the one where it broke in red: their names where there is room, else a bar of as
+    many cells as there are stages. And how the launch ended, apart, so that endings can stand below each other."""
     order = list(STAGES)
     last = order.index(launch.reached) if launch.reached in order else -1
     reached = launch.reached or "nothing known"
+    style = _END_STYLE.get(launch.ended, "dim")
+    broke = style if style.endswith("red") else ""
     text = Text()
     if width >= WIDE:
-        text.append(" ▸ ".join(order[: last + 1]) or reached)
+        passed = " ▸ ".join(order[:last])
+        text.append(f"{passed} ▸ " if passed else "")
+        text.append(reached, style=broke)
     else:
-        text.append("■" * (last + 1), style="green")
+        text.append("■" * max(last, 0), style="green")
+        text.append("■" * (last >= 0), style=broke or "green")
         text.append("□" * (len(order) - last - 1), style="dim")
         text.append(f" {reached}")
     stage, _, share = launch.progress.partition(" ")
     if stage == launch.reached and share and share != "100 %":
-        text.append(f" {clean(share)}")
-    text.append(f" {_END_MARK.get(launch.ended, '·')} {ending(launch)}", style=_END_STYLE.get(launch.ended, "dim"))
-    return text
+        text.append(f" {clean(share)}", style=broke if width >= WIDE else "")
+    return text, Text(f"{_END_MARK.get(launch.ended, '·')} {ending(launch)}", style=style)
+
+
+def command_rows(diff: CommandDiff, color: bool) -> tuple[Text, Text]:
+    """The command as it was and as it is to be. In colour the changed words stand out and the new one bears no sign, so
+    that it can be copied whole; in plain text `-` and `+` tell the two apart."""
+    if not color:
+        return Text(f"- {diff.before}"), Text(f"+ {diff.after}")
+    old, new = Text("- ", style="dim"), Text("  ")
+    for sign, piece in diff.pieces:
+        lead = piece[: len(piece) - len(piece.lstrip())]
+        if sign != "+":
+            old.append(lead).append(piece[len(lead) :], style="not dim red strike" if sign == "-" else "")
+        if sign != "-":
+            new.append(lead).append(piece[len(lead) :], style="bold green" if sign == "+" else "")
+    return old, new
 
 
 def ending(launch: LaunchInfo) -> str:
