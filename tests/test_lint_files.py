@@ -149,15 +149,20 @@ def test_look_alikes_are_mutual_and_fix_adds_the_way_back(kb: Path) -> None:
         ),
     )
     problems = lint(kb, other)
-    assert [p.code for p in problems] == ["F303"]
+    assert sorted(p.code for p in problems) == ["F303", "F317"]
     assert fix_file(other, problems) == 1
     assert "look_alikes: [widget-too-old]" in finding_file(kb).read_text()
-    assert lint(kb, other) == [] and lint(kb, finding_file(kb)) == []
+    # What tells them apart is left to the author, on both pages.
+    assert [p.code for p in (*lint(kb, other), *lint(kb, finding_file(kb)))] == ["F317", "F317"]
 
 
 def test_shipped_findings_need_not_name_a_teams_own(kb: Path) -> None:
     shipped = load().findings[0].id
-    finding_file(kb).write_text(FINDING.replace("explains:", f"look_alikes: [{shipped}]\nexplains:"))
+    finding_file(kb).write_text(
+        FINDING.replace("explains:", f"look_alikes: [{shipped}]\nexplains:").replace(
+            "with oil.", f"with oil ({shipped})."
+        )
+    )
     assert lint(kb, finding_file(kb)) == []
 
 

@@ -126,14 +126,20 @@ def test(
     rules: list[Path] = RULES,
     config: Path | None = CONFIG,
 ) -> int:
-    """Run the log blocks of findings through the analyzer; with --cross also every finding over every sample."""
+    """Run the log blocks of findings, and those of their look-alikes as near misses, through the analyzer; with --cross
+    also every finding over every sample."""
     from forensics.knowledge.proof import test_findings
+    from forensics.knowledge.rivals import test_look_alikes
     from forensics.knowledge.workplace import open_workplace
 
     place = open_workplace(paths or [], options_of(kb, rules, config))
     wanted = {t.shown for t in place.targets}
     findings = [f for f in place.library.knowledge.findings if f.span.path in wanted or _among(f.span.path, place)]
-    problems = [*_unreadable(place), *test_findings(findings, place.library)]
+    problems = [
+        *_unreadable(place),
+        *test_findings(findings, place.library),
+        *test_look_alikes(findings, place.library),
+    ]
     for problem in problems:
         typer.echo(problem.render())
     blocks = sum(len(f.logs) for f in findings)
@@ -197,6 +203,7 @@ def _proved(target: Target, place: Workplace) -> list[Problem]:
     """What the analyzer and the duplicate check say about one good-looking finding."""
     from forensics.knowledge.finding import check_finding
     from forensics.knowledge.proof import test_findings
+    from forensics.knowledge.rivals import test_look_alikes
     from forensics.knowledge.similar import similar
     from forensics.rulebook.problem import Problem
 
@@ -205,7 +212,7 @@ def _proved(target: Target, place: Workplace) -> list[Problem]:
     finding, _ = check_finding(target.path, target.namespace, target.shown)
     if finding is None:
         return []
-    problems = list(test_findings([finding], place.library))
+    problems = [*test_findings([finding], place.library), *test_look_alikes([finding], place.library)]
     for old in similar(finding, place.library.knowledge.findings):
         if old.restates and not finding.override:
             message = f"this restates `{old.id}` ({old.path}): {old.why}"

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from forensics.knowledge.read_root import read_root
 from forensics.knowledge.roots import builtin_root
@@ -15,13 +16,18 @@ from forensics.schema.finding import Finding
 from forensics.schema.signal import Rule
 from forensics.timeline.catalog import Catalog, catalog
 
+if TYPE_CHECKING:
+    from forensics.schema.report import Report
+
 
 @dataclass
 class Library:
-    """`knowledge` as analyses use it. `samples` is the folder with cases/ and healthy/, None where there is none."""
+    """`knowledge` as analyses use it. `samples` is the folder with cases/ and healthy/, None where there is none.
+    `trials` keeps what the analyzer said about a log block (text, symptom): a look-alike's block is asked again."""
 
     knowledge: Knowledge
     samples: Path | None = None
+    trials: dict[tuple[str, str | None], Report | None] = field(default_factory=dict, repr=False)
 
     @cached_property
     def rules(self) -> Mapping[str, Rule]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from forensics.grammar.condition_tree import Node, names
 from forensics.grammar.conditions import parse_condition
 from forensics.knowledge.draft import UNFILLED
@@ -42,6 +44,7 @@ def lint_finding(page: Page, finding: Finding, lib: Library, shipped: bool = Tru
         )
     _references(reader, fields, finding, lib, shipped)
     _headings(page, fields, finding)
+    _told_apart(page, fields, lib)
     _evidence(reader, fields, finding)
     _fix(reader, fields.get("fix"), finding, lib)
     _unfilled(page)
@@ -114,6 +117,27 @@ def _headings(page: Page, fields: dict[str, Located], finding: Finding) -> None:
             last = page.body_line + page.body.count("\n")
             hint = f"add a section `## {section}`"
             page.reader.add("F304", f"the section `{section}` is missing", min(last, page.body_line), 1, hint)
+
+
+def _told_apart(page: Page, fields: dict[str, Located], lib: Library) -> None:
+    """The section on look-alikes has to name each of them: a name alone does not help who reads the page."""
+    section = _section(page, SECTIONS[2])
+    for item in fields["look_alikes"].items() if section and "look_alikes" in fields else ():
+        name = page.reader.text(item)
+        if name in lib.findings and not re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", section):
+            line, column = item.at(0)
+            hint = f"write there what tells them apart: `- [{name}]({name.rpartition('/')[2]}.md): its sign`"
+            page.reader.add("F317", f"`## {SECTIONS[2]}` does not name `{name}`", line, column, hint)
+
+
+def _section(page: Page, title: str) -> str:
+    """The text of a section; empty where there is none."""
+    found = headings(page)
+    start = next((h.line for h in found if h.level == 2 and h.text.strip() == title), None)
+    if start is None:
+        return ""
+    end = next((h.line for h in found if h.line > start and h.level <= 2), len(page.reader.lines) + 1)
+    return "\n".join(page.reader.lines[start : end - 1])
 
 
 def _evidence(reader: Reader, fields: dict[str, Located], finding: Finding) -> None:

@@ -97,7 +97,13 @@ def _problem(block: LogBlock, code: str, message: str, hint: str = "") -> Proble
 
 
 def analyze_text(text: str, lib: Library, symptom: str | None) -> Report | None:
-    """The whole analyzer over a log text; None where it reads nothing."""
+    """The whole analyzer over a log text; None where it reads nothing. One text is analyzed once for a library."""
+    if (text, symptom) not in lib.trials:
+        lib.trials[text, symptom] = _analyzed(text, lib, symptom)
+    return lib.trials[text, symptom]
+
+
+def _analyzed(text: str, lib: Library, symptom: str | None) -> Report | None:
     with tempfile.TemporaryDirectory(prefix="forensics-") as folder:
         path = Path(folder) / "server.log"
         path.write_text(text, encoding="utf-8")
