@@ -64,7 +64,11 @@ def test_a_look_alike_that_is_only_named_is_refused(pair: Path, capsys: pytest.C
 
 
 def test_a_finding_that_takes_its_look_alikes_log_is_refused(pair: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    finding_file(pair).write_text(OIL.replace("    - args.tp_size = 2\n  strong", "  decisive"))
+    finding_file(pair).write_text(
+        OIL.replace(
+            "    - args.tp_size = 2\n  strong:\n    - widget-jam on every rank", "  decisive:\n    - widget-jam"
+        )
+    )
     assert run(["kb", "test", str(finding_file(pair))]) == 1
     said = capsys.readouterr().out
     assert "[L409]" in said and "the log of its look-alike `widget-too-hot`" in said
