@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -98,6 +98,8 @@ class EventTable:
     unwrapper: Unwrapper
     lead: npt.NDArray[np.int32] = field(default_factory=lambda: np.zeros(0, np.int32))
     """Bytes of the raw line before a glued row (0 for the others); empty where the table has none."""
+    memo: dict[str, Any] = field(default_factory=dict, repr=False)
+    """What later stages found out about the shapes, which no launch changes."""
     _cache: dict[int, tuple[str, int]] = field(default_factory=dict, repr=False)
     _of_kind: dict[tuple[str, ...], npt.NDArray[np.int64]] = field(default_factory=dict, repr=False)
     _of_shape: dict[frozenset[int], npt.NDArray[np.int64]] = field(default_factory=dict, repr=False)

@@ -15,7 +15,9 @@ import numpy as np
 
 from forensics.engine.merge import SHARED_EVENTS, SKEW_FLOOR
 from forensics.engine.table import STAMPED, EventTable
-from forensics.timeline.lookup import Rows, rows_of_shapes, shapes_where
+from forensics.timeline.firsts import firsts
+from forensics.timeline.lookup import Rows, rows_of_shapes
+from forensics.timeline.sieve import needle
 from forensics.timeline.starts import find_starts
 
 DAY = 86_400.0
@@ -24,6 +26,7 @@ APART_S = 900.0
 BACK_S = 1.0
 """A stretch that begins this long before the end of the one above it was appended to it."""
 
+_SHARED = needle("^(?:" + "|".join(SHARED_EVENTS) + ")")
 _NATIVE = frozenset({"cxx-log", "gloo", "nccl", "pg-watchdog", "transport", "cxx-abort"})
 """Lines of native libraries: their times may be in another zone than the program's own."""
 
@@ -101,7 +104,7 @@ def _edges(table: EventTable, inside: Rows) -> list[int]:
 
 def _skews(table: EventTable, inside: Rows, edges: list[int], clock: np.ndarray) -> np.ndarray:
     """Seconds to take off each line's clock: how much later than the first stretch its own left the rendezvous."""
-    barrier = rows_of_shapes(table, shapes_where(table, lambda _, text: text.startswith(SHARED_EVENTS)))
+    barrier = rows_of_shapes(table, (s.id for s, _ in firsts(table).matching(_SHARED)))
     there = np.isin(inside, barrier)
     skews = np.zeros(len(inside))
     reference: float | None = None

@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 
 import numpy as np
 
 from forensics.engine.table import EventTable
-from forensics.timeline.lookup import Rows, rows_of_shapes, shapes_where, within
+from forensics.timeline.firsts import firsts
+from forensics.timeline.lookup import Rows, rows_of_shapes, within
+from forensics.timeline.sieve import Needle, needle
 
-_SIGQUIT = re.compile(r"[Rr]eceived sigquit|SIGQUIT received")
-_STOP = re.compile(
+_SIGQUIT = needle(r"[Rr]eceived sigquit|SIGQUIT received")
+_STOP = needle(
     r"SIGTERM received|^Gracefully exiting"
     r"|^(?:INFO: +)?(?:Finished server process|Application shutdown complete|Shutting down)"
 )
-_INTERRUPT = re.compile(r"^(?:\^C\s*)+|^KeyboardInterrupt\b")
-_SHELL_KILL = re.compile(r"^Killed\b|: line \d+: +\d+ Killed|\d{1,8} Killed +\S")
-_TREE = re.compile(r"^kill_process_tree called")
-_CHILD = re.compile(r"crashed with exit code|[Ss]cheduler (?:is dead|died)|^Exit code: ")
-_LEAKED = re.compile(r"resource_tracker: There appear to be|resource_tracker\.py:\d+: UserWarning")
-_WAITING = re.compile(r"^(?:INFO: +)?Waiting for application shutdown")
+_INTERRUPT = needle(r"^(?:\^C\s*)+|^KeyboardInterrupt\b")
+_SHELL_KILL = needle(r"^Killed\b|: line \d+: +\d+ Killed|\d{1,8} Killed +\S")
+_TREE = needle(r"^kill_process_tree called")
+_CHILD = needle(r"crashed with exit code|[Ss]cheduler (?:is dead|died)|^Exit code: ")
+_LEAKED = needle(r"resource_tracker: There appear to be|resource_tracker\.py:\d+: UserWarning")
+_WAITING = needle(r"^(?:INFO: +)?Waiting for application shutdown")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,12 +57,10 @@ class Ending:
 
 def find_ends(table: EventTable, inside: Rows) -> Ends:
     """Rows of the launch that tell of its end."""
+    first = firsts(table)
 
-    def rows(pattern: re.Pattern[str]) -> Rows:
-        ids = shapes_where(
-            table,
-            lambda s, t: s.kind not in ("request-dump", "access", "server-args") and pattern.search(t) is not None,
-        )
+    def rows(wanted: Needle) -> Rows:
+        ids = [s.id for s, _ in first.matching(wanted) if s.kind not in ("request-dump", "access", "server-args")]
         return within(rows_of_shapes(table, ids), inside)
 
     return Ends(

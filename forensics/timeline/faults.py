@@ -11,6 +11,7 @@ from forensics.engine.table import HEADED, STAMPED, EventTable, Shape
 from forensics.schema.block import Block, Frame, Raised
 from forensics.schema.rank import Rank
 from forensics.timeline import component, roles
+from forensics.timeline.firsts import firsts
 from forensics.timeline.lookup import OPAQUE, Rows, rows_of_shapes, within
 
 MAX_FAULTS = 20_000
@@ -53,6 +54,10 @@ _STAMPED_ERROR = re.compile(
     rb"(?:\x1b\[[0-9;]{0,12}m|[\s|-]){1,16}(?:ERROR|CRITICAL|FATAL)\b"
 )
 _UVICORN_ERROR = re.compile(r"^(?:ERROR|CRITICAL): ")
+
+
+Judgement = tuple[str, str, str]
+"""Nature, key, and where to look."""
 
 
 @dataclass(slots=True)
@@ -300,23 +305,29 @@ def _innermost(frames: tuple[Frame, ...]) -> str:
 
 
 def _from_lines(table: EventTable, inside: Rows, taken: Rows) -> list[Fault]:
-    found: list[Fault] = []
-    for shape in table.shapes:
-        if shape.kind in OPAQUE or shape.kind in _BLOCK_KINDS:
-            continue
-        judged = _judge(table, shape)
-        if judged is None:
-            continue
-        nature, key, go_to = judged
-        rows = within(rows_of_shapes(table, [shape.id]), inside)
-        rows = rows[~np.isin(rows, taken)]
-        if len(rows):
-            found.append(_line_fault(table, rows, nature, key, go_to))
+    judged = _judged(table)
+    rows = within(rows_of_shapes(table, judged), inside)
+    rows = rows[~np.isin(rows, taken)]
+    shapes = table.shape[rows]
+    order = np.argsort(shapes, kind="stable")
+    cuts = np.flatnonzero(np.diff(shapes[order])) + 1
+    parts = np.split(rows[order], cuts) if len(rows) else []
+    return [_line_fault(table, part, *judged[int(table.shape[part[0]])]) for part in parts]
+
+
+def _judged(table: EventTable) -> dict[int, Judgement]:
+    """What the shapes of single lines state, by id: the same in every launch."""
+    found = table.memo.get("judged")
+    if not isinstance(found, dict):
+        first = firsts(table)
+        plain = (s for s in table.shapes if s.kind not in OPAQUE and s.kind not in _BLOCK_KINDS)
+        judged = ((s.id, _judge(s, first.text(s.id), first.heads[s.id])) for s in plain)
+        found = table.memo["judged"] = {shape: said for shape, said in judged if said is not None}
     return found
 
 
-def _judge(table: EventTable, shape: Shape) -> tuple[str, str, str] | None:
-    text = table.text(shape.row).strip()
+def _judge(shape: Shape, text: str, head: bytes) -> Judgement | None:
+    """Nature, key and place to look of a line, from its first message and the head of the raw line."""
     phrase = roles.phrase_of(text)
     if phrase is not None:
         if phrase.nature == roles.NOISE:
@@ -324,12 +335,12 @@ def _judge(table: EventTable, shape: Shape) -> tuple[str, str, str] | None:
         return phrase.nature, phrase.key, phrase.go_to
     if shape.kind in _ERROR_KINDS or _UVICORN_ERROR.match(text):
         return (roles.VICTIM, "exit", "") if shape.kind == "exit" else (roles.CAUSE, "error-line", "")
-    if shape.kind in ("cxx-log", "transport", "text", "message") and _GLOG_ERROR.search(table.raw(shape.row)[:200]):
+    if shape.kind in ("cxx-log", "transport", "text", "message") and _GLOG_ERROR.search(head[:200]):
         return roles.CAUSE, "error-line", ""
     if shape.kind == "router":
-        level = _ROUTER_LEVEL.search(table.raw(shape.row)[:300])
+        level = _ROUTER_LEVEL.search(head)
         return (roles.CAUSE, "error-line", "") if level is not None and level.group(1) == b"ERROR" else None
-    if shape.kind in ("text", "message") and _STAMPED_ERROR.match(table.raw(shape.row)[:120]):
+    if shape.kind in ("text", "message") and _STAMPED_ERROR.match(head[:120]):
         return roles.CAUSE, "error-line", ""
     if shape.kind in roles.WEAK_KINDS and roles.WEAK_WORDS.search(text[:400]):
         return roles.WEAK, "weak", ""

@@ -10,6 +10,8 @@ import re
 from dataclasses import dataclass
 from functools import lru_cache
 
+from forensics.timeline.sieve import Needle, near, needle
+
 CAUSE, VICTIM, WEAK, CLIENT, DEGRADED, TEARDOWN, ADVICE, NOISE = (
     "cause",
     "victim",
@@ -27,16 +29,16 @@ NATURES = (CAUSE, VICTIM, WEAK, CLIENT, DEGRADED, TEARDOWN, ADVICE, NOISE)
 
 @dataclass(frozen=True, slots=True)
 class Phrase:
-    """`nature` of every line that `pattern` matches; `go_to` says where the cause of a victim is to be looked for."""
+    """`nature` of every line that `needle` matches; `go_to` says where the cause of a victim is to be looked for."""
 
-    pattern: re.Pattern[str]
+    needle: Needle
     nature: str
     key: str
     go_to: str = ""
 
 
 def _phrases(nature: str, *rows: tuple[str, str] | tuple[str, str, str]) -> tuple[Phrase, ...]:
-    return tuple(Phrase(re.compile(r[1]), nature, r[0], r[2] if len(r) > 2 else "") for r in rows)
+    return tuple(Phrase(needle(r[1]), nature, r[0], r[2] if len(r) > 2 else "") for r in rows)
 
 
 NOISE_PHRASES = _phrases(
@@ -277,7 +279,11 @@ def phrase_of(text: str) -> Phrase | None:
 @lru_cache(maxsize=2048)
 def _phrase_of(head: str) -> Phrase | None:
     """Failures repeat their words, on each rank and in each launch."""
-    return next((p for p in PHRASES if p.pattern.search(head)), None)
+    wanted = sorted(_PLACE[n] for n in near(head) if n in _PLACE)
+    return next((PHRASES[n] for n in wanted if PHRASES[n].needle.pattern.search(head)), None)
+
+
+_PLACE = {phrase.needle.number: place for place, phrase in enumerate(PHRASES)}
 
 
 def role_of_nature(nature: str, first: bool) -> str:

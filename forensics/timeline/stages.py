@@ -13,14 +13,16 @@ import numpy as np
 from forensics.engine.table import EventTable, Series
 from forensics.schema.launch import STAGES, StageMark
 from forensics.schema.rank import Rank
-from forensics.timeline.lookup import Rows, rows_of_shapes, shapes_where, within
+from forensics.timeline.firsts import firsts
+from forensics.timeline.lookup import Rows, rows_of_shapes, within
+from forensics.timeline.sieve import Needle, needle
 
 MARK_KINDS = frozenset(
     {"stage-mark", "uvicorn", "progress", "info", "message", "text", "gloo", "debug", "nccl", "warning"}
 )
 
-MARKS: tuple[tuple[re.Pattern[str], str, str], ...] = tuple(
-    (re.compile(pattern), stage, edge)
+MARKS: tuple[tuple[Needle, str, str], ...] = tuple(
+    (needle(pattern), stage, edge)
     for pattern, stage, edge in (
         (r"server is fired up and ready to roll", "serving", "begin"),
         (r"^Benchmark \.\.\.", "serving", "begin"),
@@ -69,24 +71,33 @@ _PERCENT = re.compile(r"(\d{1,3})%")
 
 def mark_of(text: str) -> tuple[str, str] | None:
     """Stage and edge that a message proves, or None."""
-    for pattern, stage, edge in MARKS:
-        if pattern.search(text):
+    for wanted, stage, edge in MARKS:
+        if wanted.pattern.search(text):
             return stage, edge
     return None
 
 
+def near_marks(table: EventTable) -> list[int]:
+    """Ids (ascending) of the shapes that may prove a stage."""
+    first = firsts(table)
+    return sorted({shape for wanted, _, _ in MARKS for shape in first.near(wanted)})
+
+
+def _marks_of_shapes(table: EventTable) -> dict[int, tuple[str, str]]:
+    """Stage and edge that the shapes prove."""
+    found = table.memo.get("marks")
+    if not isinstance(found, dict):
+        first = firsts(table)
+        wanted = [s for s in near_marks(table) if table.shapes[s].kind in MARK_KINDS]
+        marks = ((shape, mark_of(first.text(shape))) for shape in wanted)
+        found = table.memo["marks"] = {shape: mark for shape, mark in marks if mark is not None}
+    return found
+
+
 def find_marks(table: EventTable, inside: Rows) -> tuple[StageMark, ...]:
     """Stage marks among the rows `inside`, in row order. A progress bar counts once: where it first appears."""
-    found: dict[int, tuple[str, str]] = {}
-
-    def test(shape: object, text: str) -> bool:
-        kind = getattr(shape, "kind", "")
-        mark = mark_of(text) if kind in MARK_KINDS else None
-        if mark is not None:
-            found[getattr(shape, "id", -1)] = mark
-        return mark is not None
-
-    rows = within(rows_of_shapes(table, shapes_where(table, test)), inside)
+    found = _marks_of_shapes(table)
+    rows = within(rows_of_shapes(table, found), inside)
     marks: list[StageMark] = []
     bars: set[tuple[str, int]] = set()
     for row in rows.tolist():

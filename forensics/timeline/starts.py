@@ -11,18 +11,20 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from forensics.engine.table import STAMPED, EventTable, Shape
+from forensics.engine.table import STAMPED, EventTable
 from forensics.schema.block import Block
-from forensics.timeline.lookup import OPAQUE, Rows, rows_of_shapes, shapes_where
+from forensics.timeline.firsts import firsts
+from forensics.timeline.lookup import OPAQUE, Rows, rows_of_shapes, within
 from forensics.timeline.roles import CAUSE, phrase_of
-from forensics.timeline.stages import mark_of
+from forensics.timeline.sieve import needle
+from forensics.timeline.stages import mark_of, near_marks
 
 _FIELD = re.compile(
     r"['\"]?\b(node_rank|nnodes|disaggregation_mode|dist_init_addr|model_path|port|random_seed|base_gpu_id"
     r"|tp_size|dp_size|pp_size|ep_size|enable_dp_attention)['\"]?\s*[:=]\s*('[^']*'|\"[^\"]*\"|[\w.:/-]+)"
 )
 _SERVICE = re.compile(rb"^\s*([A-Za-z][\w.-]*?)(?:-\d+)?\s+\| ")
-_ENDED = re.compile(
+_ENDED = needle(
     r"SIGQUIT|sigquit|kill_process_tree called|^Killed|\bKilled\b|SIGTERM received|Finished server process"
     r"|crashed with exit code|Shutting down|scheduler (?:is dead|died)|^Exit code: |^[\w./ -]{1,80}: error: "
     r"|^nanobind: |^\s*- leaked |leaked semaphore|leaked shared_memory|^See https://nanobind|^\s*- \.\.\. skipped"
@@ -32,8 +34,8 @@ _LAUNCH_COMMAND = re.compile(
 )
 _SERVER_COMMAND = re.compile(r"launch_server|sglang serve|sglang_router")
 _USAGE = re.compile(r"^usage:|^[\w./ -]{1,80}: error: ")
-_HTTP_DOWN = re.compile(r"^(?:INFO: +)?(?:Waiting for application|Application s|Finished server|Shutting down)")
-_INIT = re.compile(r"^(?:Init (?:torch distributed|nccl|parallel) begin)")
+_HTTP_DOWN = needle(r"^(?:INFO: +)?(?:Waiting for application|Application s|Finished server|Shutting down)")
+_INIT = needle(r"^(?:Init (?:torch distributed|nccl|parallel) begin)")
 _ENTRY = re.compile(
     r"_run_module_as_main|launch_server\.py|\brun_server$|\blaunch_server$|bin/sglang\b|/cli/(?:main|serve)\.py"
 )
@@ -45,7 +47,7 @@ _FIELDS_READ = 1 << 16
 MAX_INITS = 4096
 CONFIG_S = 600.0
 """Lines of the config stage stand at most this long before `server_args=`."""
-_PRINTED = ("server_args: {", "server_args=")
+_PRINTED = needle(r"^(?:server_args: \{|server_args=)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,10 +66,10 @@ class Start:
 
 def find_starts(table: EventTable, rows: Rows) -> list[Start]:
     """The `server_args=` lines among `rows`, in order."""
-    printed = rows_of_shapes(table, shapes_where(table, lambda s, t: s.kind == "server-args" or t.startswith(_PRINTED)))
-    kept = printed[np.isin(printed, rows)]
+    stated = [s.id for s, _ in firsts(table).matching(_PRINTED)]
+    printed = rows_of_shapes(table, (*stated, *(s.id for s in table.shapes if s.kind == "server-args")))
     starts = []
-    for row in kept.tolist():
+    for row in within(printed, rows).tolist():
         text = table.text(row)[:_FIELDS_READ]
         fields = {m.group(1): m.group(2).strip("'\"") for m in reversed(list(_FIELD.finditer(text)))}
         starts.append(Start(row, table.time_of(row), fields, service_of(table.raw(row)), int(table.rank[row]) >= 0))
@@ -82,23 +84,23 @@ def service_of(raw: bytes) -> str:
 
 def end_rows(table: EventTable, rows: Rows) -> Rows:
     """Rows that tell of a server's end."""
-    ids = shapes_where(
-        table,
-        lambda s, t: s.kind in ("exit", "sigquit") or (s.kind not in OPAQUE and _ENDED.search(t[:2000]) is not None),
-    )
-    found = rows_of_shapes(table, ids)
-    return found[np.isin(found, rows)]
+    first = firsts(table)
+    ids = {s.id for s in table.shapes if s.kind in ("exit", "sigquit")}
+    for shape in first.near(_ENDED):
+        if table.shapes[shape].kind not in OPAQUE and _ENDED.pattern.search(first.text(shape)[:2000]):
+            ids.add(shape)
+    return within(rows_of_shapes(table, ids), rows)
 
 
 def command_rows(table: EventTable, rows: Rows) -> Rows:
     """Rows of command lines that start sglang."""
-    kept = rows[np.isin(rows, table.rows_of_kind("command"))]
+    kept = within(table.rows_of_kind("command"), rows)
     return np.array([r for r in kept.tolist() if _LAUNCH_COMMAND.search(table.text(r))], dtype=np.int64)
 
 
 def usage_rows(table: EventTable, rows: Rows) -> Rows:
     """First and last rows of argparse usages (a launch that fails there prints no server_args)."""
-    kept = rows[np.isin(rows, table.rows_of_kind("argparse"))]
+    kept = within(table.rows_of_kind("argparse"), rows)
     return np.array([r for r in kept.tolist() if _USAGE.search(table.text(r))], dtype=np.int64)
 
 
@@ -166,8 +168,7 @@ def _any_between(found: Rows, low: int, high: int) -> bool:
 
 def init_rows(table: EventTable, rows: Rows) -> Rows:
     """Rows at which a scheduler process begins to come up."""
-    found = rows_of_shapes(table, shapes_where(table, lambda s, t: _INIT.match(t) is not None))
-    return found[np.isin(found, rows)]
+    return within(rows_of_shapes(table, (s.id for s, _ in firsts(table).matching(_INIT))), rows)
 
 
 def deaths(table: EventTable, blocks: tuple[Block, ...], rows: Rows) -> list[tuple[int, int]]:
@@ -248,7 +249,7 @@ def _boundary(table: EventTable, rows: Rows, ends: Rows, last: int, anchor: _Anc
     foreign = np.zeros(len(between), dtype=bool)
     foreign |= table.rank[between] >= 0
     foreign |= np.isin(between, ends)
-    foreign |= np.isin(between, rows_of_shapes(table, shapes_where(table, _is_old)))
+    foreign |= np.isin(between, _old_rows(table))
     foreign |= between < _last_hot(table, row, last)
     now = table.time[row]
     if not np.isnan(now):
@@ -268,14 +269,19 @@ def _last_hot(table: EventTable, row: int, last: int) -> int:
     return found
 
 
-def _is_old(shape: Shape, text: str) -> bool:
-    """Whether a line speaks of a server that is up, or of a failure: no line of the config stage."""
-    return (
-        shape.kind in _OLD_KINDS
-        or shape.kind == "error"
-        or mark_of(text[:400]) is not None
-        or _HTTP_DOWN.search(text[:400]) is not None
-    )
+def _old_rows(table: EventTable) -> Rows:
+    """Lines that speak of a server that is up, or of a failure: none of the config stage."""
+    found = table.memo.get("old rows")
+    if found is None:
+        first = firsts(table)
+        ids = {s.id for s in table.shapes if s.kind in _OLD_KINDS or s.kind == "error"}
+        for shape in {*near_marks(table), *first.near(_HTTP_DOWN)} - ids:
+            text = first.text(shape)[:400]
+            if mark_of(text) is not None or _HTTP_DOWN.pattern.search(text):
+                ids.add(shape)
+        found = table.memo["old rows"] = rows_of_shapes(table, ids)
+    kept: Rows = found
+    return kept
 
 
 def _with_shell_lines(table: EventTable, row: int, last: int) -> int:
@@ -283,7 +289,7 @@ def _with_shell_lines(table: EventTable, row: int, last: int) -> int:
     while (
         row - 1 > last
         and table.kind(row - 1) in ("shell", "command", "argparse")
-        and not _ENDED.search(table.text(row - 1))
+        and not _ENDED.pattern.search(table.text(row - 1))
     ):
         row -= 1
     return row

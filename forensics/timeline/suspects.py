@@ -10,13 +10,15 @@ from forensics.schema.launch import Launch
 from forensics.schema.rank import Rank
 from forensics.timeline import roles
 from forensics.timeline.episodes import Episode
-from forensics.timeline.lookup import rows_of_shapes, shapes_where, within
+from forensics.timeline.firsts import firsts
+from forensics.timeline.lookup import rows_of_shapes, within
+from forensics.timeline.sieve import needle
 
 MAX_SHOWN = 64
 _CHILD = re.compile(r"scheduler_(?:[A-Z_]*?)(\d+)\b")
 _UNBALANCED = re.compile(r"memory capacity is unbalanced")
 _JOINED = re.compile(r"(\d{1,6})/(\d{1,6}) clients joined")
-_BATCH = re.compile(r"scheduler\.cur_batch\w*\.batch_size\(\)=(\d+)")
+_BATCH = needle(r"^scheduler\.cur_batch\w*\.batch_size\(\)=(\d+)")
 PEER = re.compile(
     r"(?:[Rr]ead|[Ww]rite) error (\[[0-9A-Fa-f.:]{2,45}\]:\d{1,5})"
     r"|Connection (?:closed|reset) by (?:remote )?peer (\[[0-9A-Fa-f.:]{2,45}\]:\d{1,5})"
@@ -75,10 +77,10 @@ def suspects(table: EventTable, launch: Launch, episode: Episode, others: list[E
 
 def _odd_batch(table: EventTable, launch: Launch) -> Suspects:
     """The ranks whose watchdog dump holds a batch of another size than most others'."""
-    dumped = rows_of_shapes(table, shapes_where(table, lambda _, text: _BATCH.match(text) is not None))
+    dumped = rows_of_shapes(table, (s.id for s, _ in firsts(table).matching(_BATCH)))
     sizes: dict[Rank, int] = {}
     for row in within(dumped, launch.rows).tolist():
-        found = _BATCH.match(table.text(row))
+        found = _BATCH.pattern.match(table.text(row))
         rank = table.rank_of(row) or (table.rank_of(row - 1) if row and table.flags[row - 1] & HEADED else None)
         if found and rank is not None:
             sizes[rank] = int(found.group(1))

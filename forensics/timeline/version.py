@@ -17,6 +17,7 @@ from forensics.schema.facts import Fact, VersionInterval
 from forensics.schema.span import Span
 from forensics.timeline.catalog import Lifetime, catalog, first_build_after
 from forensics.timeline.facts_sheet import Sheet
+from forensics.timeline.sieve import Sieve
 from forensics.timeline.version_argparse import Evidence, usage_evidence
 from forensics.timeline.version_batches import batch_evidence
 from forensics.timeline.version_fields import MIN_FIELDS, field_bounds
@@ -144,6 +145,20 @@ def _wordings() -> tuple[Wording, ...]:
     )
 
 
+@cache
+def _sieve() -> Sieve:
+    found = Sieve()
+    for wording in _wordings():
+        found.add(wording.pattern.pattern if wording.pattern else re.escape(wording.match))
+    return found
+
+
+def _near(masked: str) -> list[Wording]:
+    """The wordings that a message can have."""
+    every = _wordings()
+    return [every[number] for number in sorted(_sieve().near(masked))]
+
+
 def _messages(sheet: Sheet) -> Iterator[Evidence]:
     """Wordings in the launch. A line that fits several wordings of one message counts for all their releases."""
     seen: set[tuple[str, ...]] = set()
@@ -152,7 +167,7 @@ def _messages(sheet: Sheet) -> Iterator[Evidence]:
             continue
         text = ""
         fits: dict[str, list[tuple[Wording, int]]] = {}
-        for wording in _wordings():
+        for wording in _near(masked):
             if wording.pattern is None and _digitless(wording.match) not in masked:
                 continue
             text = text or sheet.table.text(row)[:4000]
