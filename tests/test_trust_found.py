@@ -13,6 +13,7 @@ from forensics.output.clean import clean
 from forensics.replay.edits import Change, change_command
 from forensics.schema.signal import Rule
 from forensics.schema.span import Span
+from forensics.timeline.envreport import read_env_report
 from forensics.timeline.ranks import number
 
 START = "[2026-03-01 10:00:00 TP0] Load weight begin. avail mem=1.0 GB\n"
@@ -89,3 +90,11 @@ def test_a_bundle_keeps_one_line_for_one_line(tmp_path):
 def test_folders_that_change_meanwhile_are_no_bug(capsys):
     assert run(["analyze", str(Path("/proc/self/task"))]) == 2
     assert "forensics-bug" not in capsys.readouterr().err
+
+
+def test_a_compute_capability_of_a_thousand_digits_is_none(tmp_path, capsys):
+    path = tmp_path / "env.txt"
+    path.write_text(
+        "GPU 0 Compute Capability: 1" + "9" * 400 + ".0\nGPU 0 Compute Capability: 9.0\nCUDA available: True\n"
+    )
+    assert [f.value for f in read_env_report(path) if f.name == "gpu.sm"] == [90]

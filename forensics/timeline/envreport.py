@@ -29,7 +29,7 @@ _PACKAGES = {
 _LINE = re.compile(r"([A-Za-z][\w -]{1,40}?)(?:: +|==| {2,}|=)(\d+\.\d+[\w.+]*|\d+\.\d+)")
 _GPUS = re.compile(r"GPU ([\d,]+): (.+)$")
 _GPU_LIST = re.compile(r"GPU (\d{1,4}): (.{1,80}?) \(UUID:")
-_CAPABILITY = re.compile(r"GPU [\d,]+ Compute Capability: (\d+\.\d+)")
+_CAPABILITY = re.compile(r"GPU [\d,]+ Compute Capability: (\d{1,3}\.\d{1,3})(?!\d)")
 _NVCC = re.compile(r"Cuda compilation tools, release (\d+\.\d+)")
 _SMI_HEAD = re.compile(r"Driver Version: ([\d.]+\d)\s+CUDA Version: ([\d.]+\d)")
 _SMI_GPU = re.compile(r"\|\s{1,8}(\d{1,4})\s{1,8}(\S.{4,40}?)\s{1,40}(?:On|Off|N/A)\s{1,8}\|")
