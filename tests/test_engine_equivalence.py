@@ -120,6 +120,7 @@ def test_lexer_alone_agrees_with_the_parser() -> None:
     for shape, parse in reader.parses.items():
         if shape.strip():
             assert grammar.glance(shape).kind == parse.kind, shape
+            assert grammar.parse(shape) == parse, shape
 
 
 LINES = [

@@ -20,8 +20,6 @@ _GLUE = re.compile(
 )
 _RUN = re.compile("0+")
 MAX_PARTS = 64
-FULL_PARSES = 3000
-"""Shapes parsed by the whole grammar; beyond, its lexer alone names the kind (equal, and a hundred times faster)."""
 SHAPE_CAP = 100_000
 
 
@@ -231,9 +229,7 @@ class LineReader:
         if len(self.parses) >= SHAPE_CAP:
             self.capped = True
             return self._grammar.glance(shape)
-        full = len(self.parses) < FULL_PARSES or shape.startswith(("Decode", "Prefill")) or '- "' in shape
-        parse = self._grammar.parse(shape) if full else self._grammar.glance(shape)
-        self.parses[shape] = parse
+        parse = self.parses[shape] = self._grammar.read(shape)
         return parse
 
     def _slots(

@@ -91,6 +91,13 @@ class LineGrammar:
         terminal = first.type if isinstance(first, Token) else ""
         return LineParse(kind, terminal, tuple(_fields(body)) if kind in HOT else ())
 
+    def read(self, message: str) -> LineParse:
+        """What `parse` gives: the lexer names the kind, and the parser is only asked where numbers have places."""
+        if not message or message.isspace():
+            return LineParse("blank", "BLANK")
+        seen = self.glance(message)
+        return self.parse(message) if seen.kind in HOT else seen
+
     def glance(self, message: str) -> LineParse:
         """Kind by the first terminal alone, without the places of numbers."""
         text = message.encode("latin-1", "replace")
