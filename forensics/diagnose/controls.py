@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from forensics.rulebook.case import Case
+from forensics.rulebook.versions import overlap
 from forensics.schema.facts import Fact, Value
 from forensics.schema.finding import Deployment
 from forensics.schema.launch import Launch
@@ -26,6 +27,9 @@ SITE = frozenset(
     }
 )  # fmt: skip
 """Arguments of a site, a seed or a size: they differ between any two launches and name no mechanism."""
+SIZES = ("tp_size", "dp_size", "pp_size", "ep_size")
+OTHER_DEVICES = frozenset({"cpu", "npu", "xpu", "hpu"})
+"""Devices that are a family of their own: nothing that runs on a GPU is a control for them."""
 FAMILIES = ((120, 129, "blackwell"), (100, 110, "blackwell"), (90, 99, "hopper"), (89, 89, "ada"), (80, 88, "ampere"))
 
 
@@ -88,20 +92,72 @@ MATTERS = re.compile(
     r"|disable_overlap_schedule|disable_radix_cache|chunked_prefill_size|disable_custom_all_reduce))$"
 )
 """Settings that choose kernels, number formats and schedules: what can make numbers or kernels fail."""
-NUMERIC = frozenset({"kernel", "attention", "moe", "quantization", "sampling", "layer", "speculative", "graph"})
-"""Components whose failures such a setting can be behind."""
+_GEMM = (
+    r"env\.SGLANG_\w*(?:DEEPGEMM|KERNEL|FP8|GEMM)|args\.(?:quantization|dtype|\w*gemm\w*backend|enable_torch_compile)$"
+)
+_MOE = r"args\.moe_\w+"
+_ATTENTION = (
+    r"args\.(?:\w*attention_backend|kv_cache_dtype|page_size|[nd]sa_\w+|enable_flashinfer\w*|enable_mixed_chunk)$"
+)
+_GRAPH = r"args\.(?:\w*cuda_graph\w*|enable_torch_compile|disable_custom_all_reduce)$"
+_SPECULATION = r"args\.speculative_\w+"
+_NUMBERS = (_GEMM, _MOE, _ATTENTION)
+_READS: dict[str, tuple[str, ...]] = {
+    "kernel": (*_NUMBERS, _GRAPH),
+    "attention": (_ATTENTION, _SPECULATION, _GRAPH),
+    "moe": (_MOE, _GEMM, _GRAPH),
+    "quantization": (_GEMM, _MOE),
+    "sampling": (*_NUMBERS, r"args\.sampling_backend$"),
+    "layer": (*_NUMBERS, _GRAPH),
+    "speculative": (_SPECULATION, r"args\.(?:\w*attention_backend|page_size|disable_overlap_schedule)$", _GRAPH),
+    "graph": (_GRAPH, *_NUMBERS),
+}
+READS = {name: re.compile("^(?:" + "|".join(parts) + ")") for name, parts in _READS.items()}
+"""Settings that the code of a component reads: what else differs cannot be behind its failure."""
+_OF_THE_CHIP = re.compile("^(?:" + "|".join((_GEMM, _MOE)) + ")")
+"""Settings that choose kernels by chip and number format: the model does not matter to them."""
 _RUNNING = frozenset({"warmup", "graph-capture", "prefill", "decode"})
 
 
 def suspicious(found: Comparison | None, case: Case) -> tuple[Difference, ...]:
     """Differences to the control that can plausibly matter to what this launch shows: untested settings that it has
-    and the control has not, where numbers, kernels or speed failed. None for load, host, network and client faults."""
+    and the control has not, that the failing component reads, where GPU, release and model agree. None for load, host,
+    network and client faults."""
     failure = case.launch.failure(case.launch.first_failure)
     if found is None or (failure is None and case.symptom not in ("garbage", "slow")):
         return ()
-    if failure is not None and (failure.stage not in _RUNNING or failure.component not in NUMERIC):
+    if failure is not None and (failure.stage not in _RUNNING or failure.component not in READS):
         return ()
-    return tuple(d for d in found.differences if not d.tested and MATTERS.match(d.name) and d.here not in UNSET)
+    if not _comparable(case.launch, found.deployment):
+        return ()
+    reads = READS[failure.component] if failure is not None else MATTERS
+    alike = _same_family(case.launch, found.deployment)
+    formats = _quantization(case.launch, found.deployment) == 2
+    return tuple(
+        d
+        for d in found.differences
+        if not d.tested
+        and MATTERS.match(d.name)
+        and reads.match(d.name)
+        and d.here not in UNSET
+        and (alike or (formats and _OF_THE_CHIP.match(d.name) is not None))
+    )
+
+
+def _comparable(launch: Launch, deployment: Deployment) -> bool:
+    """Whether a launch runs on the control's GPU, and its release can be one for which the control was stated."""
+    if _same_gpu(launch, deployment) < 3:
+        return False
+    return not deployment.versions or overlap(launch.version, deployment.versions) != "outside"
+
+
+def _same_family(launch: Launch, deployment: Deployment) -> bool:
+    """Whether two models have one architecture, or releases of it (`Glm4Moe…`, `GlmMoeDsa…`)."""
+    here, there = _text(launch, "model.architecture"), deployment.architecture.lower()
+    if not here or not there:
+        return False
+    one, other = (re.match(r"[a-z]+", t) for t in (here, there))
+    return here == there or (one is not None and other is not None and one[0][:4] == other[0][:4])
 
 
 def value_of(launch: Launch, name: str) -> Fact | None:
@@ -144,8 +200,17 @@ def _score(launch: Launch, deployment: Deployment) -> tuple[int, ...] | None:
         return None
     here = {n.split(".", 1)[1] for n, f in launch.facts.items() if n.startswith("feature.") and f.value is True}
     shared = len(here & set(deployment.features)) - len(set(deployment.features) - here)
-    named = int(_named(launch, deployment))
-    return hardware + quantization, architecture, named, shared, STRENGTH.get(deployment.strength, 0)
+    named, strength = int(_named(launch, deployment)), STRENGTH.get(deployment.strength, 0)
+    # A page's command that nobody is known to have run counts for its own architecture only.
+    unproved = int(deployment.strength == "recommended" and not architecture)
+    return hardware + quantization - unproved, architecture, named, shared, strength, _sizes(launch, deployment)
+
+
+def _sizes(launch: Launch, deployment: Deployment) -> int:
+    """How many parallel sizes agree: among equals, two replicas are no control for one group of two ranks."""
+    there = dict(deployment.args)
+    both = [(f.value, there[n]) for n in SIZES if n in there and (f := launch.facts.get(f"args.{n}")) is not None]
+    return sum(equal(a, b) for a, b in both)
 
 
 def _hardware(launch: Launch, deployment: Deployment) -> int:
@@ -156,11 +221,19 @@ def _hardware(launch: Launch, deployment: Deployment) -> int:
 
 def _same_gpu(launch: Launch, deployment: Deployment) -> int:
     """3: same GPU by name or compute capability, 2: same family, 0: other or unknown."""
-    sm, family = launch.facts.get("gpu.sm"), _text(launch, "gpu.family")
+    sm, device = launch.facts.get("gpu.sm"), _text(launch, "args.device") or _text(launch, "launch.device")
     if _named(launch, deployment) or (sm is not None and deployment.sm is not None and sm.value == deployment.sm):
         return 3
-    there = family_of(deployment.sm) if deployment.sm is not None else "amd" * deployment.gpu.startswith("MI")
-    return 2 if family and family == there else 0
+    family = device if device in OTHER_DEVICES else _text(launch, "gpu.family")
+    return 2 if family and family == _family_there(deployment) else 0
+
+
+def _family_there(deployment: Deployment) -> str:
+    """Family of a deployment's GPUs; the device itself where that is no GPU."""
+    device = str(dict(deployment.args).get("device", ""))
+    if device in OTHER_DEVICES:
+        return device
+    return family_of(deployment.sm) if deployment.sm is not None else "amd" * deployment.gpu.startswith("MI")
 
 
 def _named(launch: Launch, deployment: Deployment) -> bool:
@@ -170,11 +243,15 @@ def _named(launch: Launch, deployment: Deployment) -> bool:
 
 
 def _quantization(launch: Launch, deployment: Deployment) -> int:
-    fact = launch.facts.get("args.quantization") or launch.facts.get("weights.quantization")
-    if fact is None:
+    """2: the same method, by flag or as the checkpoint says; 1: nothing speaks against it; 0: another, or unknown."""
+    if not {"args.quantization", "weights.quantization"} & set(launch.facts):
         return 0
-    here, there = str(fact.value or "").lower(), deployment.quantization.lower()
-    return 2 if here == there != "" else int(here in ("", "none") and there in ("", "none"))
+    flag, there_flag = _text(launch, "args.quantization").removeprefix("none"), deployment.quantization.lower()
+    here = flag or _text(launch, "weights.quantization")
+    there = there_flag or str(dict(deployment.facts).get("weights.quantization", "")).lower()
+    if here and there:
+        return 2 * (here == there)
+    return int(not flag and not there_flag)
 
 
 def family_of(sm: int) -> str:
