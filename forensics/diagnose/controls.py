@@ -148,7 +148,12 @@ def _comparable(launch: Launch, deployment: Deployment) -> bool:
     """Whether a launch runs on the control's GPU, and its release can be one for which the control was stated."""
     if _same_gpu(launch, deployment) < 3:
         return False
-    return not deployment.versions or overlap(launch.version, deployment.versions) != "outside"
+    stated, here = deployment.versions, launch.version.exact or launch.version.high or launch.version.low
+    if not stated or here is None:
+        return True
+    if stated[0].isdigit():  # one release: its neighbours of the same series read the same settings
+        return stated.split(".")[:2] == here.split(".")[:2]
+    return overlap(launch.version, stated) != "outside"
 
 
 def _same_family(launch: Launch, deployment: Deployment) -> bool:
