@@ -94,7 +94,8 @@ def _deployments(deployments: Iterable[Deployment]) -> list[str]:
         count = f"{d.gpu_count} × " if d.gpu_count else ""
         nodes = f", {d.nodes} nodes" if d.nodes > 1 else ""
         link = f"[{d.id}](deployments/{Path(d.span.path).name})"
-        hardware = _cell(f"{count}{d.gpu}{nodes}")
+        named = d.gpu or ("GPU, type not stated" if d.gpu_count else "")
+        hardware = _cell(f"{count}{named}{nodes}")
         method, versions = _cell(d.quantization) or "–", _cell(d.versions) or "any"
         rows.append(f"| {link} | {hardware} | {method} | {versions} | {d.strength} |")
     return rows
