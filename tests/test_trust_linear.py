@@ -18,7 +18,6 @@ SHORT = {
     "forensics.knowledge.draft._OPEN": "one message of a draft that a person asked for",
     "forensics.knowledge.draft_report._OPEN": "one message of a draft that a person asked for",
     "forensics.output.terminal_words._RANK": "names of ranks",
-    "forensics.output.json._NUMBERS": "text that the JSON writer made",
 }
 """Patterns that only see short texts, and why."""
 SHORT_MODULES = (

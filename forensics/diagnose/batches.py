@@ -8,7 +8,7 @@ import numpy.typing as npt
 from forensics.engine.table import EventTable, Series
 from forensics.schema.launch import Launch
 from forensics.schema.report import SeriesInfo
-from forensics.timeline.stages import series_inside
+from forensics.timeline.stages import hot_lines
 
 METRICS = (
     ("decode", "throughput"),
@@ -40,14 +40,15 @@ def batch_series(table: EventTable, launch: Launch, begin: float) -> list[Series
 
 
 def _of_metric(series: Series, metric: str, table: EventTable, launch: Launch, begin: float) -> list[SeriesInfo]:
-    values = series.columns[metric]
-    usable = series_inside(series, table, launch.rows) & ~np.isnan(values) & ~np.isnan(series.time)
-    ranks = np.unique(series.rank[usable]).tolist()
+    inside = hot_lines(series, table, launch.rows)
+    values, stamps, who = series.columns[metric][inside], series.time[inside], series.rank[inside]
+    usable = ~np.isnan(values) & ~np.isnan(stamps)
+    ranks = np.unique(who[usable]).tolist()
     room = max(MIN_POINTS, min(MAX_POINTS, ALL_POINTS // max(1, len(ranks))))
     out = []
     for index in ranks:
-        mine = usable & (series.rank == index)
-        times, kept = thinned(series.time[mine] - begin, values[mine], room)
+        mine = usable & (who == index)
+        times, kept = thinned(stamps[mine] - begin, values[mine], room)
         out.append(
             SeriesInfo(
                 kind=series.kind,

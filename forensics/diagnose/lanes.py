@@ -10,7 +10,7 @@ from forensics.engine.table import STAMPED, EventTable
 from forensics.schema.launch import STAGES, Failure, Launch
 from forensics.schema.rank import Rank
 from forensics.schema.report import LaneInfo, LaneMark, StageSpan, TimelineInfo
-from forensics.timeline.stages import series_inside
+from forensics.timeline.stages import hot_lines
 
 MAX_LANES = 128
 """Ranks drawn; a larger launch is cut (the first failure's ranks are kept)."""
@@ -124,7 +124,7 @@ def _last_times(table: EventTable, launch: Launch) -> dict[Rank | None, float]:
     found: dict[Rank | None, float] = {}
     _latest(found, table.ranks, table.rank[stamped], table.time[stamped])
     for series in table.series.values():
-        inside = series_inside(series, table, launch.rows)
+        inside = hot_lines(series, table, launch.rows)
         _latest(found, table.ranks, series.rank[inside], series.time[inside])
     return found
 

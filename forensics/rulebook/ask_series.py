@@ -11,7 +11,7 @@ from forensics.rulebook.arithmetic import compare_values
 from forensics.rulebook.case import Case
 from forensics.rulebook.outcome import Outcome
 from forensics.schema.span import Span
-from forensics.timeline.stages import series_inside
+from forensics.timeline.stages import hot_lines
 
 FALL = 0.7
 """A trend is a change of the median between the first and the last third by at least this factor."""
@@ -68,8 +68,10 @@ def _values(name: str, case: Case) -> tuple[Values, Span] | None:
         series = case.table.series.get(kind)
         if series is None or name not in series.columns:
             continue
-        inside = series_inside(series, case.table, case.launch.rows)
-        chosen = np.flatnonzero(inside & ~np.isnan(series.columns[name]))
+        known = np.zeros(len(series.row), dtype=bool)
+        inside = hot_lines(series, case.table, case.launch.rows)
+        known[inside] = ~np.isnan(series.columns[name][inside])
+        chosen = np.flatnonzero(known)
         if len(chosen):
             return series.columns[name][chosen], _place(series, int(chosen[-1]), case)
     return None

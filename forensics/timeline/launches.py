@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from forensics.engine.table import EventTable
+from forensics.engine.table import EventTable, Series
 from forensics.schema.block import Block
 from forensics.schema.launch import Launch, StageMark
 from forensics.schema.options import Options
@@ -173,22 +173,24 @@ def _from_top(table: EventTable, rows: Rows, marks: tuple[StageMark, ...]) -> bo
     if table.kind(int(rows[0])) in ("frame", "frame-source", "exception", "chain", "sigquit"):
         return False
     early = int(rows[min(len(rows) - 1, 3)])
-    if any(
-        s.row.size and stages.series_inside(s, table, rows).any() and int(s.row[0]) <= early
-        for s in table.series.values()
-    ):
+    if any(s.row.size and _busy(s, table, rows) and int(s.row[0]) <= early for s in table.series.values()):
         return False
     if marks:
         return ORDER[marks[0].stage] <= ORDER["init"]
-    busy = any(stages.series_inside(s, table, rows).any() for s in table.series.values())
+    busy = any(_busy(s, table, rows) for s in table.series.values())
     return not busy and not (table.rank[rows[:40]] >= 0).any()
+
+
+def _busy(series: Series, table: EventTable, rows: Rows) -> bool:
+    """Whether batch lines stand between the rows."""
+    return len(series.row[stages.hot_lines(series, table, rows)]) > 0
 
 
 def _reached(table: EventTable, rows: Rows, marks: tuple[StageMark, ...], truncated: bool) -> str:
     reached = stages.furthest(marks)
     if not truncated:
         return reached
-    busy = [s for s in table.series.values() if stages.series_inside(s, table, rows).any()]
+    busy = [s for s in table.series.values() if _busy(s, table, rows)]
     return "serving" if busy and reached == "config" else reached
 
 

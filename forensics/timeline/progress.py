@@ -11,7 +11,7 @@ from forensics.engine.table import EventTable
 from forensics.schema.launch import StageMark
 from forensics.schema.rank import Rank
 from forensics.timeline.lookup import Rows, no_rows
-from forensics.timeline.stages import series_inside
+from forensics.timeline.stages import hot_lines
 
 SETTLED_S = 2.0
 """Batch lines within this time of a fault may have been on their way already."""
@@ -33,7 +33,7 @@ class Progress:
     @classmethod
     def of(cls, table: EventTable, inside: Rows, marks: tuple[StageMark, ...], teardown: Rows) -> Progress:
         """Collect the hot lines of a launch."""
-        picked = [(s, series_inside(s, table, inside)) for s in table.series.values()]
+        picked = [(s, hot_lines(s, table, inside)) for s in table.series.values()]
         rows = [s.row[m] for s, m in picked]
         if not rows:
             return cls(no_rows(), np.zeros(0), np.zeros(0, np.int16), table.ranks, marks, teardown, _end(inside))

@@ -7,7 +7,7 @@ import numpy as np
 from forensics.engine.table import EventTable
 from forensics.schema.rank import Rank
 from forensics.timeline.lookup import Rows
-from forensics.timeline.stages import series_inside
+from forensics.timeline.stages import hot_lines
 
 FLOOR_S = 20.0
 """No silence below this: sglang's own shortest alarm (a health check) waits twenty seconds."""
@@ -88,11 +88,10 @@ def _stamped(table: EventTable, inside: Rows) -> tuple[np.ndarray, np.ndarray, n
     times, ranks = [table.time[stamped]], [table.rank[stamped]]
     batch = [np.zeros(len(stamped), dtype=bool)]
     for series in table.series.values():
-        mask = series_inside(series, table, inside)
-        if mask.any():
-            times.append(series.time[mask])
-            ranks.append(series.rank[mask])
-            batch.append(np.ones(int(mask.sum()), dtype=bool))
+        part = hot_lines(series, table, inside)
+        times.append(series.time[part])
+        ranks.append(series.rank[part])
+        batch.append(np.ones(len(times[-1]), dtype=bool))
     joined, who, hot = np.concatenate(times), np.concatenate(ranks), np.concatenate(batch)
     known = ~np.isnan(joined)
     return joined[known], who[known], hot[known]

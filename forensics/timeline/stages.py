@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 
 import numpy as np
+import numpy.typing as npt
 
 from forensics.engine.table import EventTable, Series
 from forensics.schema.launch import STAGES, StageMark
@@ -67,6 +68,9 @@ MARKS: tuple[tuple[Needle, str, str], ...] = tuple(
 
 ORDER = {name: place for place, name in enumerate(STAGES)}
 _PERCENT = re.compile(r"(\d{1,3})%")
+
+
+Mask = npt.NDArray[np.bool_]
 
 
 def mark_of(text: str) -> tuple[str, str] | None:
@@ -174,19 +178,28 @@ def last_progress(table: EventTable, inside: Rows) -> tuple[str, float] | None:
     return None
 
 
-def series_inside(series: Series | None, table: EventTable, inside: Rows) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-    """Which hot lines stand between the rows of a launch: a mask over the series."""
-    if series is None or not len(series.row):
-        return np.zeros(0, dtype=bool)
+def hot_lines(series: Series, table: EventTable, inside: Rows) -> slice | Mask:
+    """Which hot lines stand between the rows of a launch, as an index into the series: one stretch of it where nothing
+    of other launches stands between them."""
     if not len(inside):
-        return np.zeros(len(series.row), dtype=bool)
+        return slice(0, 0)
     if len(inside) == len(table):
-        return np.ones(len(series.row), dtype=bool)
+        return slice(0, len(series.row))
     # A hot line belongs to the launch of the row above it (or below, at the head of the table).
     low, high = int(inside[0]), int(inside[-1])
     if high - low + 1 == len(inside):
-        return (series.row > low if low else series.row >= 0) & (series.row <= high + 1)
+        first = int(np.searchsorted(series.row, low, "right")) if low else 0
+        return slice(first, int(np.searchsorted(series.row, high + 1, "right")))
     held = np.zeros(len(table) + 1, dtype=bool)
     held[inside + 1] = True
     held[0] = low == 0
-    return held[series.row]
+    return np.asarray(held[series.row])
+
+
+def series_inside(series: Series | None, table: EventTable, inside: Rows) -> Mask:
+    """`hot_lines` as a mask over the series."""
+    if series is None:
+        return np.zeros(0, dtype=bool)
+    mask = np.zeros(len(series.row), dtype=bool)
+    mask[hot_lines(series, table, inside)] = True
+    return mask

@@ -264,7 +264,8 @@ def _last_hot(table: EventTable, row: int, last: int) -> int:
     """The row below the last batch line between two anchors (0: none): above it a server is up."""
     found = 0
     for series in table.series.values():
-        same = series.row[(series.row > last) & (series.row <= row) & (series.source == table.source[row])]
+        first, stop = np.searchsorted(series.row, (last, row), "right")
+        same = series.row[first:stop][series.source[first:stop] == table.source[row]]
         found = max(found, int(same.max()) if len(same) else 0)
     return found
 

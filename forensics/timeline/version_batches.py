@@ -28,16 +28,15 @@ def batch_evidence(sheet: Sheet) -> Iterator[Evidence]:
         series = sheet.table.series.get(kind)
         if series is None or not len(series.row):
             continue
-        inside = np.flatnonzero((series.row >= low) & (series.row <= high))
+        first, stop = np.searchsorted(series.row, low, "left"), np.searchsorted(series.row, high, "right")
         lives = _lives(message)
         for column, values in series.columns.items():
-            known = lives.get(column)
-            held = inside[~np.isnan(values[inside])]
-            if known is None or not len(held):
+            oldest, newest = lives.get(column, (None, None))
+            if not oldest and not newest:
                 continue
-            oldest, newest = known
-            if oldest or newest:
-                where = _place(sheet, series, int(held[0]))
+            held = ~np.isnan(values[first:stop])
+            if held.any():
+                where = _place(sheet, series, int(first) + int(held.argmax()))
                 yield Evidence(f"{kind} batch lines have {column}", where, oldest, newest, 2)
 
 
