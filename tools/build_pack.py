@@ -23,6 +23,7 @@ def healthy_logs():
         *sorted(ROOT.glob("samples/healthy/*/log.txt")),
         *sorted(saga.glob("*good*.log")),
         *sorted(saga.glob("fixed*.log")),
+        *sorted(ROOT.glob("samples/formats/*.log")),
     ]
 
 
