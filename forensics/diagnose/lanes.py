@@ -7,7 +7,7 @@ from itertools import pairwise
 import numpy as np
 
 from forensics.engine.table import STAMPED, EventTable
-from forensics.schema.launch import STAGES, Failure, Launch
+from forensics.schema.launch import STAGES, Failure, Launch, StageMark
 from forensics.schema.rank import Rank
 from forensics.schema.report import LaneInfo, LaneMark, StageSpan, TimelineInfo
 from forensics.timeline.stages import hot_lines
@@ -32,7 +32,8 @@ def timeline(table: EventTable, launch: Launch) -> TimelineInfo | None:
     first = launch.failure(launch.first_failure)
     failed = table.time_of(first.row) if first else None
     shown = [_shown(failure, table) for failure in launch.failures]
-    lanes = [_lane(rank, table, launch, shown, (start, end), last) for rank in _ranks(launch)]
+    marks = _marks_by_rank(launch)
+    lanes = [_lane(rank, table, launch, shown, marks, (start, end), last) for rank in _ranks(launch)]
     return TimelineInfo(
         begin=round(start, 3),
         end=_after(end, start),
@@ -57,6 +58,7 @@ def _lane(
     table: EventTable,
     launch: Launch,
     shown: list[Shown],
+    marks: dict[Rank | None, list[StageMark]],
     span: tuple[float, float],
     last: dict[Rank | None, float],
 ) -> LaneInfo:
@@ -64,20 +66,28 @@ def _lane(
     start, end = span
     return LaneInfo(
         rank=str(rank) if rank else NO_RANK,
-        stages=_stages(rank, launch, start, end) if own is not None and rank else [],
+        stages=_stages([*marks.get(rank, ()), *marks.get(None, ())], start, end) if own is not None and rank else [],
         marks=_marks(rank, table, shown, start),
         silences=[(_after(a, start), _after(b, start)) for who, a, b in launch.silences if who == rank and rank],
         last=_after(own, start) if own is not None else None,
     )
 
 
-def _stages(rank: Rank, launch: Launch, start: float, end: float) -> list[StageSpan]:
+def _marks_by_rank(launch: Launch) -> dict[Rank | None, list[StageMark]]:
+    """The timed marks of every rank; under None those that a process without rank announces for all."""
+    found: dict[Rank | None, list[StageMark]] = {}
+    for mark in launch.marks:
+        if mark.time is not None and (mark.rank is not None or mark.stage in _SHARED):
+            found.setdefault(mark.rank, []).append(mark)
+    return found
+
+
+def _stages(marks: list[StageMark], start: float, end: float) -> list[StageSpan]:
     """Spans from one stage's first mark to the next one's. Going back (a draft model loads after the target) does not
     count."""
     entered: list[tuple[float, str]] = [(start, STAGES[0])]
-    for mark in launch.marks:
-        shared = mark.rank is None and mark.stage in _SHARED
-        if mark.time is None or not (shared or mark.rank == rank):
+    for mark in sorted(marks, key=lambda m: m.row):
+        if mark.time is None:
             continue
         if STAGES.index(mark.stage) > STAGES.index(entered[-1][1]):
             entered.append((max(mark.time, entered[-1][0]), mark.stage))

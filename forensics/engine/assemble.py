@@ -93,6 +93,8 @@ def _notes(parts: list[Scanned]) -> list[str]:
     notes = []
     if any(p.capped for p in parts):
         notes.append("more shapes than are told apart: later ones share one shape per kind")
+    if any(p.ranks_capped for p in parts):
+        notes.append("more ranks than are told apart: lines of further ones count as lines without a rank")
     thinned = sum(p.thinned for p in parts)
     if thinned:
         notes.append(

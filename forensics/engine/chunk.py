@@ -205,9 +205,11 @@ class ChunkScanner:
         for size in reversed(sizes):
             key, value = divmod(key, size)
             values.append(value)
-        if max(values) >= MAX_RANK or len(self.ranks) >= MAX_RANKS:
+        name = names, tuple(reversed(values))
+        if name not in self.ranks and (max(values) >= MAX_RANK or len(self.ranks) >= MAX_RANKS):
+            self.table.ranks_capped = True
             return -1
-        return self.ranks.setdefault((names, tuple(reversed(values))), len(self.ranks))
+        return self.ranks.setdefault(name, len(self.ranks))
 
     def _rows(self, words: Words8, where: _Units, clock: _Clock) -> Rows:
         kinds = where.plan[CLASS][where.records]

@@ -31,6 +31,8 @@ from forensics.grammar.header import Head
     AXIS0,
 ) = range(17)
 MAX_AXES = 6
+MAX_COMBINATIONS = 64
+"""Combinations of axes (`DP TP`, `TP EP`, …) that are read as ranks; one server prints two or three."""
 WIDTH = AXIS0 + 2 * MAX_AXES
 LONG_LINE = 8192
 """Longer lines are read by their head only and are not remembered as masks."""
@@ -60,6 +62,7 @@ class MaskTable(dict[bytes, int]):
         """Counts how often the records were dropped: numbers given before then mean nothing any more."""
         self.shapes: dict[tuple[str, str], int] = {}
         self.axes: dict[tuple[str, ...], int] = {}
+        self.ranks_capped = False
         self.wrappers: dict[tuple[str, ...], int] = {(): 0}
         self._rows: list[list[int]] = []
         self._coarse_records: dict[tuple[Head, str, int], int] = {}
@@ -134,7 +137,7 @@ class MaskTable(dict[bytes, int]):
         if head.wrappers[:1] in (("W_SLURM",), ("W_PREAMBLE",)):
             flags |= WRAPPED
         axes = head.axes[:MAX_AXES]
-        row[AXES] = self.axes.setdefault(tuple(a.name for a in axes), len(self.axes)) if axes else -1
+        row[AXES] = self._axes_id(tuple(a.name for a in axes)) if axes else -1
         for i, axis in enumerate(axes):
             row[AXIS0 + 2 * i], row[AXIS0 + 2 * i + 1] = axis.at, axis.width
         row[FLAGS], row[START], row[STOP] = flags, part.start, -1 if whole else part.stop
@@ -142,6 +145,15 @@ class MaskTable(dict[bytes, int]):
         row[WRAPPER] = self.wrappers.setdefault(head.wrappers, len(self.wrappers))
         row[SLOTS] = self._slots(part) if part.slots else -1
         return row
+
+    def _axes_id(self, names: tuple[str, ...]) -> int:
+        """Number of a combination of axes; past the cap such lines count as lines without a rank."""
+        found = self.axes.get(names, -1)
+        if found < 0 and len(self.axes) >= MAX_COMBINATIONS:
+            self.ranks_capped = True
+        elif found < 0:
+            found = self.axes[names] = len(self.axes)
+        return found
 
     def _slots(self, part: Part) -> int:
         table = np.zeros((SLOT_COLUMNS, 5), np.int32)

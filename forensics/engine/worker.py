@@ -49,6 +49,7 @@ class Scanned:
     last_time: float
     thinned: int = 0
     capped: bool = False
+    ranks_capped: bool = False
     notes: list[str] = field(default_factory=list)
 
 
@@ -197,6 +198,7 @@ def scan_range(
         scanner.now,
         scanner.thinned,
         reader.capped,
+        table.ranks_capped,
     )
 
 

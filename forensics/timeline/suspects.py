@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Iterable
 
 from forensics.engine.table import HEADED, EventTable
 from forensics.schema.launch import Launch
@@ -55,7 +56,7 @@ def suspects(table: EventTable, launch: Launch, episode: Episode, others: list[E
         others = [o for o in others if o.first.key not in _OF_REQUESTS]
     if launch.missing:
         return launch.missing[:MAX_SHOWN], "never reported init"
-    absent = tuple(r for r in every if not any(_same(r, s) for s in launch.seen))
+    absent = _without(every, launch.seen)
     if absent and _JOINED.search(fault.text):
         return absent[:MAX_SHOWN], "the rendezvous waited for them; the input holds no line of theirs"
     if fault.key == "load-barrier":
@@ -104,13 +105,13 @@ _SILENT_WHY = {
 
 def _silent(every: tuple[Rank, ...], spoke: tuple[Rank, ...], key: str, launch: Launch) -> Suspects:
     """Ranks that do not report. Where whole ranks have no line in the input at all, those are named."""
-    quiet = tuple(r for r in every if not any(_same(r, s) for s in spoke))
-    here = tuple(r for r in quiet if any(_same(r, s) for s in launch.seen))
+    quiet = _without(every, spoke)
+    here = _among(quiet, launch.seen)
     seen = len(every) - (len(quiet) - len(here))
     if not spoke or not quiet or (len({r.node for r in launch.seen}) > 1 and key == "unbalanced"):
         return NOBODY
     if len(here) < len(quiet) and len(here) <= seen * _ONLY_SOME:
-        away = tuple(r for r in quiet if r not in here)
+        away = _without(quiet, here)
         return away[:MAX_SHOWN], f"the ranks here report; {ELSEWHERE}"
     if len(here) > max(1, int(seen * _ONLY_SOME)):
         return NOBODY
@@ -119,8 +120,8 @@ def _silent(every: tuple[Rank, ...], spoke: tuple[Rank, ...], key: str, launch: 
 
 def _unfinished(launch: Launch, every: tuple[Rank, ...]) -> Suspects:
     done = {m.rank for m in launch.marks if m.stage == "load" and m.edge == "end" and m.rank is not None}
-    late = tuple(r for r in every if not any(_same(r, d) for d in done))
-    here = tuple(r for r in late if any(_same(r, s) for s in launch.seen))
+    late = _without(every, done)
+    here = _among(late, launch.seen)
     if here and len(late) < len(every):
         return here[:MAX_SHOWN], "no `Load weight end` while the others have one"
     if late and len(late) < len(every):
@@ -149,5 +150,13 @@ def _by_number(launch: Launch, number: int | None) -> tuple[Rank, ...]:
     return (every[number],) if number < len(every) == len(places) else ()
 
 
-def _same(a: Rank, b: Rank) -> bool:
-    return a.axes == b.axes
+def _without(ranks: Iterable[Rank], others: Iterable[Rank]) -> tuple[Rank, ...]:
+    """The ranks whose label none of the others has, whatever the node."""
+    held = {r.axes for r in others}
+    return tuple(r for r in ranks if r.axes not in held)
+
+
+def _among(ranks: Iterable[Rank], others: Iterable[Rank]) -> tuple[Rank, ...]:
+    """The ranks whose label one of the others has."""
+    held = {r.axes for r in others}
+    return tuple(r for r in ranks if r.axes in held)
