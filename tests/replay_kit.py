@@ -10,7 +10,7 @@ from pathlib import Path
 
 FAKE = Path(__file__).parent / "fake_server"
 FORENSICS = [sys.executable, "-m", "forensics"]
-QUICK = ("--requests", "6", "--tokens", "8")
+QUICK = ("--requests", "6", "--tokens", "8", "--settle", "0.5")
 
 
 def free_port() -> int:
@@ -23,7 +23,7 @@ def command(folder: Path, *flags: str, needs: str = "", fails: str = "nan", port
     """A launch command of the stand-in; the model is a folder that is there."""
     (folder / "model").mkdir(exist_ok=True)
     told = f"FAKE_NEEDS='{needs}' FAKE_FAILS={fails} FAKE_STARTS={folder}/starts {env}".strip()
-    words = f"{told} PYTHONPATH={FAKE} {sys.executable} -m sglang.launch_server --model-path {folder}/model"
+    words = f"{told} PYTHONPATH={FAKE} {sys.executable} -m sglang.launch_server --model-path {folder}/model --device cpu"
     return f"{words} --port {port or free_port()} {' '.join(flags)}".strip()
 
 

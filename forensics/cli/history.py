@@ -18,7 +18,7 @@ EXAMPLES = """Examples:
 
 @app.command(epilog=EXAMPLES)
 def history(
-    text: Annotated[str, typer.Argument(help="Words that must occur (finding, model, headline, path).")] = "",
+    text: Annotated[str, typer.Argument(help="Words that must occur (finding, model, change, headline, path …).")] = "",
     db: Annotated[Path | None, typer.Option(help="History file; default: the user's own.")] = None,
     verdicts: Annotated[bool, typer.Option("--verdicts", help="Only verdicts of replays.")] = False,
     limit: Annotated[int, typer.Option(help="At most so many rows of each kind.")] = 50,
@@ -32,20 +32,30 @@ def history(
     from forensics.output.clean import clean
 
     store = History(db or default_path(), create=False)
-    proved = [v for v in store.verdicts() if text in f"{v.finding} {v.model} {v.run} {v.failure}"][-limit:]
+    proved = [
+        v
+        for v in store.verdicts()
+        if text in f"{v.finding} {v.model} {v.run} {v.failure} {' '.join(v.changes)} {v.outcome}"
+    ][-limit:]
+    tried = () if verdicts else store.attempts(text, limit)
     analysed = [] if verdicts else store.analyses(text, limit)
     if as_json:
-        typer.echo(json.dumps({"verdicts": [dataclasses.asdict(v) for v in proved], "analyses": analysed}, indent=1))
+        kept = [dataclasses.asdict(verdict) for verdict in proved]
+        launched = [dataclasses.asdict(one) for one in tried]
+        typer.echo(json.dumps({"verdicts": kept, "attempts": launched, "analyses": analysed}, indent=1))
         return
     for verdict in reversed(proved):
         changes = " ".join(verdict.changes)
         line = f"{_date(verdict.at)}  {verdict.outcome:<18} {verdict.finding or '-'}  {changes}  [{verdict.run}]"
         typer.echo(clean(line))
+    for one in tried:
+        what = f"launch {one.ended:<11} {one.step} in {one.stage or '-'}: {one.failure or one.why}"
+        typer.echo(clean(f"{_date(one.at)}  {what}  [{one.run}]"))
     for row in analysed:
         typer.echo(
             clean(f"{_date(row['at'])}  {row['verdict'] or 'analysed':<18} {row['finding'] or '-'}  {row['headline']}")
         )
-    if not proved and not analysed:
+    if not proved and not analysed and not tried:
         typer.echo("nothing matches")
 
 

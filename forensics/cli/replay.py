@@ -51,6 +51,7 @@ def replay(
     ] = 0,
     tokens: Annotated[int, typer.Option(help="New tokens for each request.")] = 64,
     seconds: Annotated[float, typer.Option(help="Bound on one part of the probe.")] = 600.0,
+    settle: Annotated[float, typer.Option(help="Seconds that the server must stay alive after the load.")] = 5.0,
     requests_file: Annotated[Path | None, typer.Option(help="Recorded requests (JSONL) to replay as load.")] = None,
     crash_dump: Annotated[
         Path | None, typer.Option(help="sglang's own crash dump (pickle); needs --trust-dump.")
@@ -99,6 +100,7 @@ def replay(
             requests=requests,
             tokens=tokens,
             seconds=seconds,
+            settle=settle,
             requests_file=requests_file,
             crash_dump=crash_dump,
             trust_dump=trust_dump,

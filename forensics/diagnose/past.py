@@ -68,9 +68,28 @@ def _last(finding: Finding, case: Case, past: Past, outcomes: Sequence[str]) -> 
     matching = [
         (place, v)
         for place, v in enumerate(past.verdicts, 1)
-        if v.finding == finding.id and v.outcome in outcomes and _same(v, case)
+        if v.outcome in outcomes and (v.finding == finding.id or _fix_of(finding, v)) and _same(v, case)
     ]
     return matching[-1] if matching else None
+
+
+def _fix_of(finding: Finding, verdict: Verdict) -> bool:
+    """Whether what was tried under no finding's name is one alternative of this finding's fix."""
+    if verdict.finding or not verdict.changes:
+        return False
+    groups: list[set[str]] = []
+    for step in finding.fix:
+        if step.op not in ("set", "remove"):
+            text = ""
+        elif step.op == "remove":
+            text = f"remove {step.name}"
+        else:
+            text = step.name if step.value in (None, "") else f"{step.name}={step.value}"
+        if step.with_above and groups:
+            groups[-1].add(text)
+        else:
+            groups.append({text})
+    return set(verdict.changes) in groups
 
 
 def _same(verdict: Verdict, case: Case) -> bool:

@@ -73,7 +73,9 @@ def run_replay(request: Request) -> int:
         base, recorded = _base(request, launch, host)
         proposer = Proposer(request, base, launch, read_config(base, lambda path: _text(request, host, path)))
         plans = proposer.plans()
-        load = choose_load(request.logs, launch, request.concurrency, request.requests, request.tokens, request.seconds)
+        load = choose_load(
+            request.logs, launch, request.concurrency, request.requests, request.tokens, request.seconds, request.settle
+        )
         screen.plan(plans[0], load, others=plans[1:], ladder=request.ladder)
         if nodes_of(plans[0].reads()) > 1:
             screen.nodes(plans[0])

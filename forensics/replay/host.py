@@ -11,7 +11,7 @@ import threading
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 from urllib.parse import urlsplit
 
 from forensics.errors import ReplayError
@@ -93,18 +93,25 @@ class Host:
             try:
                 stdin.write(line.encode())
                 stdin.flush()
-                answer = stdout.readline()
+                reply = self._answer(stdout)
             except (OSError, ValueError):
-                answer = b""
-        if not answer:
+                reply = None
+        if reply is None:
             raise ReplayError(
                 f"the connection to {self.address} was lost",
                 hint=f"the server ends by itself within {LEASE_S:.0f} s; check `ssh` by hand, then try again",
             )
-        reply: dict[str, Any] = json.loads(answer)
         if not reply.get("ok"):
             raise ReplayError(f"{self.address}: {reply.get('error', 'refused')}")
         return reply
+
+    def _answer(self, stdout: IO[bytes]) -> dict[str, Any] | None:
+        """The answer to the last request; those to requests that Ctrl-C cut off are passed over. None at the end."""
+        while line := stdout.readline():
+            reply: dict[str, Any] = json.loads(line)
+            if reply.get("id") == self._number:
+                return reply
+        return None
 
     def read_log(self, log: str, offset: int) -> tuple[bytes, bool, int | None]:
         """New bytes of a log there from `offset` on, whether the server still runs, and its exit code."""

@@ -6,6 +6,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from forensics.analysis import analyze
 from forensics.errors import InputError
 from forensics.schema.launch import STAGES
 from forensics.schema.options import Options
@@ -61,8 +62,6 @@ class LiveLog:
 
     def analyze(self) -> Report | None:
         """The report over what has arrived; None while there is nothing to read."""
-        from forensics.analysis import analyze
-
         try:
             return analyze([str(self.path)], self.options)
         except InputError:

@@ -15,14 +15,20 @@ _MOST_REQUESTS = 2000
 
 
 def choose_load(
-    names: Sequence[str], launch: LaunchInfo | None, concurrency: int, requests: int, tokens: int, seconds: float
+    names: Sequence[str],
+    launch: LaunchInfo | None,
+    concurrency: int,
+    requests: int,
+    tokens: int,
+    seconds: float,
+    settle: float = 5.0,
 ) -> Load:
     """`concurrency`/`requests` 0 are read from the log: the most running requests of its decode lines, and twice the
     requests that the failing launch had begun, so that the probe passes the point of the failure."""
     running, begun = _seen(names, launch) if names and not (concurrency and requests) else (0, 0)
     crowd = concurrency or max(4, running)
     count = requests or min(_MOST_REQUESTS, max(4 * crowd, 2 * begun, 32))
-    return Load(crowd, count, tokens, seconds)
+    return Load(crowd, count, tokens, seconds, settle)
 
 
 def _seen(names: Sequence[str], launch: LaunchInfo | None) -> tuple[int, int]:

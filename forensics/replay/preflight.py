@@ -42,7 +42,7 @@ def nodes_of(command: Command) -> int:
 def preflight(host: Host, plan: Plan, facts: HostFacts, launch: LaunchInfo | None, folder: Path) -> list[Finding]:
     """All checks, in the order in which they matter; nothing is started."""
     command = plan.reads()
-    found = [_sglang(facts, launch), *_ours(host)]
+    found = [_sglang(facts, launch), *_ours(host, command)]
     found += _flags(plan, facts)
     found += _gpus(facts, command, launch)
     found.append(_port(host, plan))
@@ -73,9 +73,9 @@ def _sglang(facts: HostFacts, launch: LaunchInfo | None) -> Finding:
     return Finding("sglang", True, f"{facts.sglang}{same}")
 
 
-def _ours(host: Host) -> list[Finding]:
-    """Another replay's server on this host: two would share ports and memory."""
-    pids = host.ask("ours")["pids"]
+def _ours(host: Host, command: Command) -> list[Finding]:
+    """Another replay's server on this host: two would share the GPUs."""
+    pids = host.ask("ours")["pids"] if not _on_cpu(command) else []
     if not pids:
         return []
     text = f"a server of another replay runs here (process {', '.join(map(str, pids[:5]))})"
@@ -102,8 +102,7 @@ def _flags(plan: Plan, facts: HostFacts) -> list[Finding]:
 
 
 def _gpus(facts: HostFacts, command: Command, launch: LaunchInfo | None) -> list[Finding]:
-    device = next((f.value for f in command.flags if f.name == "--device"), None)
-    if device == "cpu":
+    if _on_cpu(command):
         return [Finding("GPUs", True, "not needed (--device cpu)")]
     gpus = facts.gpus
     need = _ranks(command)
@@ -121,6 +120,10 @@ def _gpus(facts: HostFacts, command: Command, launch: LaunchInfo | None) -> list
         text = f"the log is of compute capability {wanted.value}, this host has {gpus[0]['capability']}"
         out.append(Finding("architecture", False, text, "what is proved here may not hold there"))
     return out
+
+
+def _on_cpu(command: Command) -> bool:
+    return next((f.value for f in reversed(command.flags) if f.name == "--device"), None) == "cpu"
 
 
 def _ranks(command: Command) -> int:

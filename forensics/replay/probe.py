@@ -22,12 +22,14 @@ PROMPTS = (
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """`concurrency` requests in flight, `count` in all, `tokens` new tokens each; `seconds` bounds the whole."""
+    """`concurrency` requests in flight, `count` in all, `tokens` new tokens each; `seconds` bounds the whole. For
+    `settle` seconds the server must stay alive afterwards: a broken kernel may be reported late."""
 
     concurrency: int = 8
     count: int = 64
     tokens: int = 64
     seconds: float = 600.0
+    settle: float = 5.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from forensics.analysis import analyze
 from forensics.errors import ReplayError
 from forensics.replay.base import Base
 from forensics.replay.config_file import ConfigFile
@@ -101,6 +102,4 @@ def analysis_of(request: Request) -> Report | None:
     """The report about the failing log; None without one."""
     if not request.logs:
         return None
-    from forensics.analysis import analyze
-
     return analyze(list(request.logs), Options(symptom=request.symptom, kb=request.kb))

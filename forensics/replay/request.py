@@ -36,6 +36,7 @@ class Request:
     requests: int = 0
     tokens: int = 64
     seconds: float = 600.0
+    settle: float = 5.0
     requests_file: Path | None = None
     crash_dump: Path | None = None
     trust_dump: bool = False

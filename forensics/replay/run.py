@@ -25,7 +25,6 @@ LIMITS = {
 }
 """Seconds that a stage may take before the run is given up as inconclusive."""
 _POLL_S = 0.3
-_SETTLE_S = 3.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +152,7 @@ class Runner:
             checks += judge(reply["results"])
             if not self.alive:
                 return self._died("while it was probed", checks)
-        until = time.monotonic() + _SETTLE_S
+        until = time.monotonic() + load.settle
         while time.monotonic() < until and self.alive:
             state = self._pump()
             time.sleep(_POLL_S)

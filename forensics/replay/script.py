@@ -141,7 +141,7 @@ def _left_out(text: str, server: Simple, after: Sequence[Simple], end: int) -> I
             break
         stop, by = one.end, one.by
         after = after[1:]
-    taken = text[end:stop].strip() + (" &" if by == "&" else "")
+    taken = re.sub(r"\\\r?\n", " ", text[end:stop]).strip() + (" &" if by == "&" else "")
     if taken.strip():
         yield f"`{' '.join(taken.split())}` is left out: replay keeps the server's output itself and ends the server"
     if after:

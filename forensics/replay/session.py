@@ -16,7 +16,7 @@ from forensics.replay.minimal import minimal
 from forensics.replay.plan import Plan, Relaunch
 from forensics.replay.probe import Check, Load
 from forensics.replay.run import Outcome, Runner, Start
-from forensics.replay.verify import Failing, Judgement, judge
+from forensics.replay.verify import Failing, Judgement, hangs_again, judge
 from forensics.schema.options import Options
 from forensics.schema.report import Report
 
@@ -122,9 +122,8 @@ class Session:
     def prove(self, plan: Plan, control: bool, name: str = "fixed") -> tuple[Judgement, Outcome, Outcome | None]:
         """Control first (when asked), then the changed command; the verdict over both."""
         before = self.step("control", plan.control) if control else None
-        if before is not None and before.passed:
-            judgement = judge(self.before, before, before)
-            return judgement, before, before
+        if before is not None and (before.passed or _undecided(self.before, before)):
+            return judge(self.before, before, before), before, before
         fixed = self.step(name, plan.fixed)
         return judge(self.before, fixed, before), fixed, before
 
@@ -156,6 +155,11 @@ class Session:
     def _passes(self, subset: list[Change], plan_of: Callable[[list[Change]], Plan]) -> bool:
         plan = plan_of(subset)
         return self.step("set-" + hashlib.sha256(plan.fixed.key.encode()).hexdigest()[:10], plan.fixed).passed
+
+
+def _undecided(failing: Failing | None, control: Outcome) -> bool:
+    """Whether a control run proves nothing, so that a changed launch after it would not, either."""
+    return control.end in ("timeout", "interrupted") and not hangs_again(failing, control)
 
 
 def clean_up(host: Host, folder: RunFolder) -> list[int]:

@@ -18,12 +18,16 @@ class Failing:
     mechanism: str
     stage: str
     signals: frozenset[str]
+    hung: bool = False
 
     @classmethod
     def of(cls, launch: LaunchInfo | None) -> Failing | None:
         """The failure of a launch; None where it shows none."""
-        if launch is None or launch.first_failure is None:
+        hung = launch is not None and launch.ended == "hung"
+        if launch is None or (launch.first_failure is None and not hung):
             return None
+        if launch.first_failure is None:
+            return cls(None, "", launch.reached, frozenset(), True)
         first = launch.first_failure
         failure = next((f for f in launch.failures if f.id == first.failure), None)
         best = next((h for h in launch.hypotheses if h.verdict != "ruled-out"), None)
@@ -32,6 +36,7 @@ class Failing:
             failure.mechanism if failure else first.text,
             first.stage,
             frozenset(failure.signals if failure else ()),
+            hung,
         )
 
     def same_as(self, other: Failing) -> bool:
@@ -76,7 +81,7 @@ def judge(before: Failing | None, fixed: Outcome, control: Outcome | None) -> Ju
             )
         if control.end == "died" or (not control.passed and control.end == "answered"):
             before = failing_of(control.report) or before
-        else:
+        elif not hangs_again(before, control):
             return Judgement("inconclusive", f"the control run did not come to an end: {control.why}")
     if fixed.passed:
         if control is None:
@@ -86,9 +91,16 @@ def judge(before: Failing | None, fixed: Outcome, control: Outcome | None) -> Ju
         return Judgement(
             "fixed", f"the unchanged command failed here ({control.why}) and the changed one passes beyond that point"
         )
+    if hangs_again(before, fixed):
+        return Judgement("still-failing", f"it hangs as before: {fixed.why}")
     if fixed.end in ("timeout", "interrupted"):
         return Judgement("inconclusive", fixed.why)
     return _failed(before, fixed)
+
+
+def hangs_again(before: Failing | None, outcome: Outcome) -> bool:
+    """Whether a launch ran into a time limit where the failing one had hung: the stage is the same."""
+    return before is not None and before.hung and outcome.end == "timeout" and outcome.reached == before.stage
 
 
 def _failed(before: Failing | None, fixed: Outcome) -> Judgement:

@@ -184,7 +184,7 @@ def test_ctrl_c_ends_the_tree(tmp_path, launch):
     )
     wait_for(lambda: any("server_args" in p.read_text() for p in tmp_path.glob("runs/*/fixed.log")), process)
     process.send_signal(signal.SIGINT)
-    assert process.wait(60) == 130
+    assert process.wait(60) in (130, -2)  # -2: the same for a shell, where Ctrl-C fell into an import
     assert servers() == []
 
 

@@ -68,7 +68,10 @@ def start_up(args, how: str, ranks: list) -> None:
     for rank in ranks:
         say("KV Cache is allocated. dtype: torch.bfloat16, #tokens: 65536, K size: 4.00 GB, V size: 4.00 GB", rank)
         say("Memory pool end. avail mem=54.02 GB", rank)
-    say("max_total_num_tokens=65536, chunked_prefill_size=8192, max_prefill_tokens=16384, max_running_requests=2048, context_len=8192, available_gpu_mem=54.02 GB", ranks[0])
+    say(
+        "max_total_num_tokens=65536, chunked_prefill_size=8192, max_prefill_tokens=16384, max_running_requests=2048, context_len=8192, available_gpu_mem=54.02 GB",
+        ranks[0],
+    )
     say("INFO:     Application startup complete.")
     say(f"INFO:     Uvicorn running on http://{args.host}:{args.port} (Press CTRL+C to quit)")
 
@@ -82,13 +85,23 @@ class Handler(BaseHTTPRequestHandler):
     def do_POST(self):
         body = json.loads(self.rfile.read(int(self.headers.get("Content-Length") or 0)) or b"{}")
         if self.path == "/flush_cache":
-            return self.reply({})
+            self.reply({})
+            return
         sampled = body.get("temperature", 1.0) != 0
         if self.how in ("nan", "oom") and sampled:
-            say("Decode batch, #running-req: 1, #token: 54, token usage: 0.00, cuda graph: True, gen throughput (token/s): 18.02, #queue-req: 0", self.ranks[0])
+            say(
+                "Decode batch, #running-req: 1, #token: 54, token usage: 0.00, cuda graph: True, gen throughput (token/s): 18.02, #queue-req: 0",
+                self.ranks[0],
+            )
             fail(self.how, self.ranks[0])
-        say("Prefill batch, #new-seq: 1, #new-token: 18, #cached-token: 0, token usage: 0.00, #running-req: 0, #queue-req: 0", self.ranks[0])
-        say("Decode batch, #running-req: 1, #token: 54, token usage: 0.00, cuda graph: True, gen throughput (token/s): 432.10, #queue-req: 0", self.ranks[0])
+        say(
+            "Prefill batch, #new-seq: 1, #new-token: 18, #cached-token: 0, token usage: 0.00, #running-req: 0, #queue-req: 0",
+            self.ranks[0],
+        )
+        say(
+            "Decode batch, #running-req: 1, #token: 54, token usage: 0.00, cuda graph: True, gen throughput (token/s): 432.10, #queue-req: 0",
+            self.ranks[0],
+        )
         prompt = str(body.get("prompt") or body.get("text") or body.get("messages") or body.get("input_ids"))
         text = "!" * 64 if self.how == "silent" else f"an answer to {prompt[:40]} with several words"
         choice = {"text": text, "logprobs": {"token_logprobs": [-0.5, -1.25]}}
@@ -117,7 +130,8 @@ def main() -> None:
     args = prepare_server_args(sys.argv[1:])
     count = args.tp_size
     ranks = [f" TP{n}" for n in range(count)] if count > 1 else [""]
-    how = "" if healthy(args) else os.environ.get("FAKE_FAILS", "nan")
+    how = os.environ.get(f"FAKE_FAILS_{args.dtype}") or ("" if healthy(args) else os.environ.get("FAKE_FAILS", "nan"))
+    how = "" if how == "no" else how
     start_up(args, how, ranks)
     Handler.args, Handler.how, Handler.ranks = args, how, ranks
     server = Server((args.host, args.port), Handler)
