@@ -15,6 +15,7 @@ from forensics.diagnose.places import Places
 from forensics.engine.scan import scan
 from forensics.engine.table import EventTable
 from forensics.errors import ForensicsError, UsageError
+from forensics.grammar.block_regions import FRAMES_LEFT_OUT, LEFT_OUT, MAX_REGION, MAX_STACK
 from forensics.grammar.blocks import find_blocks
 from forensics.ingest.bundle import is_bundle, reports_of
 from forensics.ingest.inputs import open_inputs
@@ -108,12 +109,23 @@ def read_table(
             *problems,
             ProblemInfo(message=f"the first {left} launches were left out", code="input-launches", hint=hint),
         )
+    problems = (*problems, *_left_out(table))
     for launch in launches:
         named = replace(launch, id=prefix + launch.id.removeprefix("L"))
         signals = match_rules(rules, table, blocks, named)
         full = find_failures(table, blocks, named, signals, rules)
         earlier.append(Case(table, blocks, full, signals, rules, symptom=options.symptom, earlier=tuple(earlier)))
     return Reading(table, blocks, tuple(earlier), problems)
+
+
+def _left_out(table: EventTable) -> list[ProblemInfo]:
+    """What of tracebacks and floods was counted and not read, as problems of the input."""
+    told = (
+        (FRAMES_LEFT_OUT, f"of stacks with more than {MAX_STACK} lines only the ends were read: {{}} lines left out"),
+        (LEFT_OUT, f"of {MAX_REGION}+ lines of tracebacks and dumps only the ends were read: {{}} lines left out"),
+    )
+    found = [(text, table.memo.get(key)) for key, text in told]
+    return [ProblemInfo(message=text.format(f"{n:,}"), code="input-blocks") for text, n in found if n]
 
 
 def bundled_reports(names: Sequence[str]) -> tuple[Path, ...]:

@@ -58,7 +58,8 @@ def _traceback(stream: Stream, body: Tree[Token], rows: tuple[int, ...]) -> list
     sections = [_section(c) for c in body.children if isinstance(c, Tree)]
     raised = _order(sections)
     advice = _cut_advice(body)
-    shown = tuple(r for r in rows if r not in set(advice))
+    cut = set(advice)
+    shown = tuple(r for r in rows if r not in cut)
     frames = tuple(f for s in sections for f in s.frames)
     headless = isinstance(body.children[0], Tree) and body.children[0].data == "headless"
     last = next((s for s in reversed(sections) if s.frames or s.lines or s.opening in ("HEAD", "REMOTE")), None)

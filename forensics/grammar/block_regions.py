@@ -15,6 +15,12 @@ FOLLOW = 1500
 FOLLOW_HEADED = 6
 MAX_REGION = 400_000
 """Most rows that are looked at: of a longer flood the first three quarters and the last quarter."""
+MAX_STACK = 4000
+"""Most lines of one stack that are read, the first three quarters and the last quarter: Python itself ends at a
+thousand frames of two or three lines."""
+LEFT_OUT = "block lines left out"
+FRAMES_LEFT_OUT = "frame lines left out"
+"""Keys of the table's memo under which the numbers of lines stand that were not read."""
 OPAQUE = ("request-dump", "server-args", "command", "access", "decode-batch", "prefill-batch", "progress", "router")
 _GLOBAL_RANK = re.compile(rb"\[rank(\d+)\]:")
 _LABEL = re.compile(r"\(([^()]{0,80}pid=\d+[^()]{0,80})\)|^([A-Za-z][\w.-]*)\s*\|")
@@ -39,7 +45,24 @@ def region(table: EventTable) -> npt.NDArray[np.int64]:
     if len(found) <= MAX_REGION:
         return found
     head = MAX_REGION * 3 // 4
+    table.memo[LEFT_OUT] = len(found) - MAX_REGION
     return np.concatenate([found[:head], found[head - MAX_REGION :]])
+
+
+def without_middles(table: EventTable, rows: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], frozenset[int]]:
+    """Rows without the middle of stacks that are too deep to be read, and the first row after each such gap."""
+    of_frame = np.array([s.kind in ("frame", "frame-source") for s in table.shapes], dtype=bool)
+    bare = of_frame[table.shape[rows]] & ((table.flags[rows] & HEADED) == 0)
+    edges = np.flatnonzero(np.diff(np.concatenate([[0], bare.view(np.int8), [0]])))
+    starts, ends = edges[::2], edges[1::2]
+    deep = ends - starts > MAX_STACK
+    if not deep.any():
+        return rows, frozenset()
+    keep = np.ones(len(rows), dtype=bool)
+    for start, end in zip(starts[deep].tolist(), ends[deep].tolist(), strict=True):
+        keep[start + MAX_STACK * 3 // 4 : end - MAX_STACK // 4] = False
+    table.memo[FRAMES_LEFT_OUT] = int((~keep).sum())
+    return rows[keep], frozenset(rows[ends[deep] - MAX_STACK // 4].tolist())
 
 
 def _is_seed(kind: str, text: str) -> bool:

@@ -22,7 +22,7 @@ from forensics.grammar.block_lexer import (
     is_exception,
     without_margin,
 )  # fmt: skip
-from forensics.grammar.block_regions import region, writer
+from forensics.grammar.block_regions import region, without_middles, writer
 from forensics.grammar.block_stream import (
     BOUND_KINDS,
     IDLE_ROWS,
@@ -33,6 +33,7 @@ from forensics.grammar.block_stream import (
     OPENERS,
     SHELL_END,
     Line,
+    Paths,
     Stream,
     announces,
     is_error,
@@ -50,7 +51,7 @@ class Stitcher:
         self.table = table
         self.open: list[Stream] = []
         self.done: list[Stream] = []
-        self.paths: set[tuple[tuple[str, str], ...]] = set()
+        self.paths = Paths()
         self.label = ""
         self._currents: dict[str, Stream | None] = {}
         self._floods = Floods(table)
@@ -67,9 +68,11 @@ class Stitcher:
     def run(self) -> list[Stream]:
         """All streams of the table, in file order."""
         previous = -2
-        rows = region(self.table)
+        rows, gaps = without_middles(self.table, region(self.table))
         for row, shape in zip(rows.tolist(), self.table.shape[rows].tolist(), strict=True):
-            if row != previous + 1:
+            if row in gaps and self.current is not None:
+                self.current.seen = row - 1
+            elif row != previous + 1:
                 self._currents[""] = None
             flood = self._floods.again(row, shape)
             if flood is None:
@@ -143,7 +146,7 @@ class Stitcher:
             stream = self._new("traceback", line, self.table.rank_of(line.row))
             self._lead(stream, line)
         self._add(stream, line, line.terminal)
-        stream.phase, stream.frames = "head", []
+        stream.phase, stream.frames, stream.path = "head", [], 0
 
     def _native_trace(self, line: Line) -> bool:
         """Takes `TypeError: Traceback …` under frames as the exception line that it is."""
@@ -202,11 +205,11 @@ class Stitcher:
         if stream is None:
             stream = self._new("traceback", line, self.table.rank_of(line.row))
         elif stream.phase == "raised":
-            stream.frames = []
+            stream.frames, stream.path = [], 0
         self._add(stream, line, "FRAME")
         stream.phase = "frames"
         stream.frames.append(path)
-        self.paths.add(tuple(stream.frames))
+        stream.path = self.paths.step(stream.path, path)
 
     def _best(self, line: Line, path: tuple[str, str]) -> Stream | None:
         """The open traceback that a frame continues, by the evidence of the module's docstring."""
@@ -224,7 +227,7 @@ class Stitcher:
         return stream
 
     def _score(self, stream: Stream, path: tuple[str, str]) -> tuple[int, int]:
-        score = 4 if (*stream.frames, path) in self.paths else 0
+        score = 4 if self.paths.knows(stream.path, path) else 0
         source = next((t for k, _, t in reversed(stream.tokens[-3:]) if k == "SOURCE" and "^" not in t), "")
         if path[1] and f"{path[1].rsplit('.', 1)[-1]}(" in source:
             score += 3
@@ -333,8 +336,7 @@ class Stitcher:
 
     def _raiser(self, waiting: list[Stream], stream: Stream) -> Stream:
         """Which of several open tracebacks an exception line ends: the one whose path another one ended at."""
-        longer = {p[: len(s.frames)] for s in waiting for p in self.paths if len(p) > len(s.frames)}
-        ended = [s for s in waiting if tuple(s.frames) not in longer]
+        ended = [s for s in waiting if not self.paths.goes_on(s.path)]
         chosen = stream if stream in ended or not ended else ended[0]
         chosen.evidence.add("frame order" if len(ended) == 1 else "adjacency")
         return chosen
@@ -347,7 +349,7 @@ class Stitcher:
         if raised.partition(":")[0] != line.text.partition(":")[0]:
             return None
         waiting = [s for s in self._tracebacks(line) if s.phase == "frames" and line.row - s.last <= FAR]
-        return next((s for s in waiting if s.frames == stream.frames), None)
+        return next((s for s in waiting if s.path == stream.path), None)
 
     def _message(self, stream: Stream, line: Line) -> None:
         stream.more += 1

@@ -33,7 +33,8 @@ Classified = tuple[str, int, str]
 
 @dataclass(slots=True)
 class Stream:
-    """One block in the making. `phase` (tracebacks): head, frames, raised, linked. `frames` are (file, function).
+    """One block in the making. `phase` (tracebacks): head, frames, raised, linked. `frames` are (file, function),
+    `path` is their number in `Paths`.
     `native_trace`: its message is a trace of its own, whose frames are text here."""
 
     kind: str
@@ -44,6 +45,8 @@ class Stream:
     tokens: list[Classified] = field(default_factory=list)
     phase: str = "head"
     frames: list[tuple[str, str]] = field(default_factory=list)
+    path: int = 0
+    seen: int = -1
     evidence: set[str] = field(default_factory=set)
     number: int = -1
     total: int = 0
@@ -53,8 +56,29 @@ class Stream:
 
     @property
     def last(self) -> int:
-        """Row of the last line so far."""
-        return self.tokens[-1][1]
+        """Row of the last line so far, lines that were left out counted."""
+        return max(self.tokens[-1][1], self.seen)
+
+
+class Paths:
+    """All sequences of frames that tracebacks showed from their heads on, as a tree: each has a number, 0 is none."""
+
+    def __init__(self) -> None:
+        self._next: dict[tuple[int, tuple[str, str]], int] = {}
+        self._inner: set[int] = set()
+
+    def step(self, path: int, frame: tuple[str, str]) -> int:
+        """The number of a sequence with one more frame."""
+        self._inner.add(path)
+        return self._next.setdefault((path, frame), len(self._next) + 1)
+
+    def knows(self, path: int, frame: tuple[str, str]) -> bool:
+        """Whether a traceback went on with this frame."""
+        return (path, frame) in self._next
+
+    def goes_on(self, path: int) -> bool:
+        """Whether a traceback went on at all."""
+        return path in self._inner
 
 
 @dataclass(slots=True)
