@@ -43,6 +43,12 @@ class Results:
         whole, unchanged, poorer = (Share(sum(g), len(g)) for g in groups)
         return whole, unchanged, poorer
 
+    def caught_informed(self) -> tuple[Share, Share]:
+        """The same with the wordings that were read in the program: all held-out cases, and those that lost one."""
+        first = [(place(h.informed) == 1, h.wordings) for h in self.held_out]
+        whole, poorer = ([ok for ok, _ in first], [ok for ok, n in first if n])
+        return Share(sum(whole), len(whole)), Share(sum(poorer), len(poorer))
+
     def unknown(self) -> Share:
         """Cases whose cause was left out and that got `likely` or better all the same: each is a fault."""
         wrong = [a for a in self.left_out if a.verdict in STRONG]
@@ -65,6 +71,9 @@ def text(results: Results) -> str:
         lines.append(f"{'cause first without its own log':42}{_cell(whole):>18}")
         lines.append(f"{'  no wording is this log alone':42}{_cell(unchanged):>18}")
         lines.append(f"{'  lost the wordings of this log alone':42}{_cell(poorer):>18}")
+        informed, regained = results.caught_informed()
+        lines.append(f"{'with the wordings read in the program':42}{_cell(informed):>18}")
+        lines.append(f"{'  of logs that lost a wording':42}{_cell(regained):>18}")
         lines += [f"  {h}" for h in _uncaught(results)]
     confused = confusions(results.answers)
     if confused:
@@ -112,6 +121,7 @@ def as_json(results: Results) -> str:
         "groups": {name: _scores(score(answers)) for name, answers in results.groups()},
         "leave_one_cause_out": _share(results.unknown()) if results.left_out else None,
         "leave_one_case_out": [_share(s) for s in results.caught()] if results.held_out else None,
+        "leave_one_case_out_informed": [_share(s) for s in results.caught_informed()] if results.held_out else None,
         "confusions": [{"truth": t, "said": s, "n": n} for t, s, n in confusions(results.answers)],
         "misses": misses(results.answers),
         "cases": [_answer(a) for a in results.answers],
@@ -128,17 +138,23 @@ def _rules() -> list[str]:
 
 def _held_sentence(results: Results) -> str:
     whole, unchanged, poorer = results.caught()
+    informed, regained = results.caught_informed()
     return (
-        "Each log of a cause with two or more, diagnosed without its finding's log blocks and without every wording "
+        "Each log of a cause with two or more, diagnosed with the other logs in its finding and without every wording "
         f"that no other log of the cause shows: the cause is still first in {_cell(whole)}. Logs that lost no wording "
         f"so: {_cell(unchanged)}; logs that did: {_cell(poorer)}. A wording known from elsewhere goes too, so this is "
-        "a lower bound."
+        "a lower bound.\n\nA wording whose rule names the file of a release that prints it was read in the program, "
+        f"not in the log. With those kept: {_cell(informed)}; of the logs that lost a wording: {_cell(regained)}."
     )
 
 
 def _uncaught(results: Results) -> list[str]:
     missed = [h for h in results.held_out if place(h.answer) != 1]
-    return [f"{h.answer.case.id}: {h.answer.case.cause}; {h.answer.top or 'nothing'} is first" for h in missed]
+    return [
+        f"{h.answer.case.id}: {h.answer.case.cause}; {h.answer.top or 'nothing'} is first"
+        + ("; caught with the program's wordings" if place(h.informed) == 1 else "")
+        for h in missed
+    ]
 
 
 def _unknown_sentence(share: Share) -> str:

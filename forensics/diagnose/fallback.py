@@ -40,7 +40,7 @@ def steps_for_unknown(case: Case, failure: Failure, group: Sequence[Case]) -> li
         return [_request(failure)]
     if failure.component == "kv-transfer":
         found += _other_side(case, failure)
-    if failure.component == "loader":
+    if failure.component == "loader" or (failure.component == "quantization" and failure.stage == "load"):
         found += _tensor(case, failure)
     for name, change in switches_of(case, failure, group):
         settles = f"passes: {name} is part of the cause; same failure: {name} is cleared"

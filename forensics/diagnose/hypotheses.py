@@ -74,7 +74,7 @@ def diagnose_launch(
     shown = not explained or (failure is not None and live[0].candidate.role == SYMPTOM)
     claimed = any(j.evidence.comparison for j in live) or _told(live)
     unclaimed = None if claimed else next(iter(around.pairs), None)
-    near = similar.nearest(failure.text, findings) if failure and not explained else []
+    near = similar.nearest(failure.text, findings, _raised(case, failure)) if failure and not explained else []
     live = (*live, *_resembling(near, failure, findings, around)) if failure else live
     return Diagnosis(
         asked=True,
@@ -88,6 +88,15 @@ def diagnose_launch(
         unexplained=failure is not None and not explained and unclaimed is None,
         steps=next_step.next_steps(case, live, (*alike, *_good(everyone)), comparison, reading),
     )
+
+
+def _raised(case: Case, failure: Failure) -> similar.Raised | None:
+    """Where the first failure was raised, if it is an exception."""
+    block = case.blocks[failure.blocks[0]] if failure.blocks else None
+    if block is None:
+        return None
+    frames = next((r.frames for r in block.raised if r.frames), block.frames)
+    return similar.raised_at(failure.text, frames)
 
 
 def _told(live: Sequence[Judged]) -> bool:
@@ -130,7 +139,10 @@ def _resembling(
         fits = not any(g.value is False and not g.observed for g in (*candidate.ledger.must, *candidate.ledger.applies))
         if not similar.CLOSE <= score < similar.SAME or not fits or candidate.ledger.held("excludes"):
             continue
-        why = f"the failing line resembles a line of its log ({score:.0f} %), but its own signs were not seen"
+        why = (
+            "the failing line resembles a line of its log, or stands in the same function with the same exception; its "
+        )
+        why += "own signs were not seen"
         place = (around.case.table.span(failure.row),)
         ground = Ground(FOR, "weak", "the failing line resembles its log", True, why, where=place, observed=True)
         shaped = replace(candidate, explains=(failure.id,), role=ASSUMED, row=failure.row)

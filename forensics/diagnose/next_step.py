@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from forensics.diagnose.candidates import ASSUMED, DIRECT, SYMPTOM
 from forensics.diagnose.controls import Comparison, suspicious
 from forensics.diagnose.fallback import steps_for_unknown
+from forensics.diagnose.fill import filled
 from forensics.diagnose.general import General
 from forensics.diagnose.grounds import UNKNOWN
 from forensics.diagnose.relaunch import Change, experiment, has, text_of
@@ -114,8 +115,13 @@ def _verify(case: Case, live: Sequence[Judged], others: Sequence[Case]) -> list[
         if not tried:
             return [experiment(case, change, live[:1], f"the fix holds when the relaunch shows: {shows}")]
     leading = [change[0] for change in check_changes(finding.fix, case.launch.version)]
-    by_hand = [s for s in leading if s.kind in ("package", "host", "other") and not s.do.startswith("not applicable")]
+    by_hand = [s if s.kind in ("package", "host", "other") else filled(s, case) for s in leading if not _runs(s)]
     return [_by_hand(step, live[0], shows) for step in by_hand[:1]]
+
+
+def _runs(step: FixStep) -> bool:
+    """Whether a step is a change that can be run as it stands, or one that does not apply here."""
+    return _concrete(step) or step.do.startswith("not applicable")
 
 
 def _keep(good: Case, change: Change, judged: Judged) -> NextStep:
