@@ -65,6 +65,32 @@ def test_a_cluster_that_loses_a_worker_in_the_middle_gives_the_local_engines_byt
     assert len(rows) == len({r[0] for r in rows}) == COUNT
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("lost", [False, True], ids=["all-nodes-live", "a-node-dies"])
+def test_one_large_incident_is_read_on_several_nodes(tmp_path, lost):
+    (tmp_path / "logs").mkdir()
+    for node in range(2):
+        text = log(9, "oom" if node else "none", steps=15_000, nodes=2, node=node, address="10.0.0.1:5000")
+        (tmp_path / "logs" / f"log.node{node}.txt").write_text(text, encoding="utf-8")
+    (tmp_path / "logs" / "small.log").write_text(log(1, "odd"), encoding="utf-8")
+    with cluster(workers=3 if lost else 2) as nodes:
+        words = ("logs", "-o", "ray", "--engine", "ray", "--ray-address", nodes.address, "--split-above", "1MB")
+        running = fleet(*words, cwd=tmp_path, env=nodes.environment)
+        if lost:
+            end = time.monotonic() + 120
+            while parts(tmp_path / "ray") < 1 and running.poll() is None and time.monotonic() < end:
+                time.sleep(0.02)
+            nodes.kill(2)
+        out, err = running.communicate(timeout=240)
+    assert running.returncode == 0, err
+    assert "2 incidents: 2 show a failure, 0 could not be analyzed" in out
+    assert lost or "1 was read on several nodes at once" in out
+    local = fleet("logs", "-o", "local", "--split-above", "1MB", cwd=tmp_path)
+    out, err = local.communicate(timeout=240)
+    assert local.returncode == 0 and "several nodes" not in out, err
+    assert same_bytes(tmp_path / "ray", tmp_path / "local")
+
+
 def test_no_cluster_is_a_clear_error(tmp_path):
     write_fleet(tmp_path / "logs", 1)
     running = fleet("logs", "--engine", "ray", "--ray-address", "127.0.0.1:1", cwd=tmp_path)

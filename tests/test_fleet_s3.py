@@ -5,16 +5,14 @@ from __future__ import annotations
 import gzip
 import json
 import sqlite3
-import threading
 import time
-import urllib.request
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from fleet_logs import START, Here, log
+from s3_store import Store, serve
 
 from forensics.cli.main import run as command
 from forensics.errors import InputError, UsageError
@@ -25,64 +23,14 @@ from forensics.fleet.run import plan, run
 
 pytest.importorskip("s3fs")
 pytest.importorskip("pyarrow")
-boto3 = pytest.importorskip("boto3")
-moto_server = pytest.importorskip("moto.server")
-serving = pytest.importorskip("werkzeug.serving")
-
-
-@dataclass
-class Store:
-    """`slow`: seconds that reads of keys with `slow` in their name take."""
-
-    url: str
-    slow: float = 0.0
-
-    def client(self, service: str = "s3", **keys: str) -> Any:
-        given = {"aws_access_key_id": "any", "aws_secret_access_key": "any", **keys}
-        return boto3.client(service, endpoint_url=self.url, region_name="us-east-1", **given)
-
-    def storage(self, key: str = "any", secret: str = "any") -> dict[str, dict[str, Any]]:
-        return {
-            "s3": {
-                "endpoint_url": self.url,
-                "key": key,
-                "secret": secret,
-                "skip_instance_cache": True,
-                "use_listings_cache": False,
-            }
-        }
-
-    def post(self, what: str, data: bytes = b"") -> None:
-        """Tell the server itself something."""
-        request = urllib.request.Request(
-            f"{self.url}/moto-api/{what}", data=data, method="POST", headers={"Content-Type": "text/plain"}
-        )
-        urllib.request.urlopen(request, timeout=10).read()
-
-    def put(self, key: str, text: str | bytes) -> None:
-        self.client().put_object(Bucket="logs", Key=key, Body=text.encode() if isinstance(text, str) else text)
+pytest.importorskip("boto3")
+pytest.importorskip("moto.server")
 
 
 @pytest.fixture
-def store() -> Iterator[Store]:
-    made = Store("")
-    inner = moto_server.DomainDispatcherApplication(moto_server.create_backend_app)
-
-    def application(environ: dict[str, Any], start: Any) -> Any:
-        if environ["REQUEST_METHOD"] == "GET" and "slow" in environ["PATH_INFO"]:
-            time.sleep(made.slow)
-        return inner(environ, start)
-
-    server = serving.make_server("127.0.0.1", 0, application, threaded=True)
-    made.url = f"http://127.0.0.1:{server.server_port}"
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    made.client().create_bucket(Bucket="logs")
-    yield made
-    made.post("reset-auth", b"inf")
-    made.post("reset")
-    server.shutdown()
-    thread.join()
+def store():
+    with serve() as made:
+        yield made
 
 
 def settings(store: Store, **limits: Any) -> Settings:

@@ -1,6 +1,8 @@
 """SARIF of real logs against the schema of the standard and the limits of code hosts."""
 
 import json
+import shutil
+import subprocess
 from functools import cache
 from pathlib import Path
 
@@ -120,3 +122,17 @@ def test_no_fix_edits_the_log_itself():
 def test_without_a_stated_command_there_are_no_fixes():
     run = json.loads(of("cases/b-paged-decode-oom-2048-free/log.txt"))["runs"][0]
     assert "artifacts" not in run and not any("fixes" in r for r in run["results"])
+
+
+MULTITOOL = shutil.which("sarif-multitool")
+
+
+@pytest.mark.skipif(MULTITOOL is None, reason="no sarif-multitool (npm install -g @microsoft/sarif-multitool)")
+@pytest.mark.parametrize("name", [*LOGS, "hostile"])
+def test_a_sarif_validator_has_no_complaint(name, tmp_path):
+    path = tmp_path / "report.sarif"
+    path.write_text(of(name), encoding="utf-8")
+    for kind in ("Sarif", "Ghas"):
+        command = [MULTITOOL, "validate", str(path), "--rule-kind", kind]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+        assert done.returncode == 0 and not [x for x in done.stdout.splitlines() if ": error " in x or ": warning " in x]

@@ -136,6 +136,8 @@ def _tell(result: Result, output: Path) -> int:
     )
     if result.skipped:
         typer.echo(f"{result.skipped} were finished by an earlier run")
+    if result.spread:
+        typer.echo(f"{result.spread} {'was' if result.spread == 1 else 'were'} read on several nodes at once")
     if result.problems:
         typer.echo(f"{result.problems} problems are listed in the dataset")
     typer.echo(f"next: forensics fleet report {output}")

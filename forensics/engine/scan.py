@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +11,11 @@ import numpy.typing as npt
 
 from forensics.engine.assemble import Assembled, AxisKey, assemble
 from forensics.engine.merge import Loaded, corrected, interleave, order_inputs
-from forensics.engine.probe import probe
+from forensics.engine.probe import Probe, probe
 from forensics.engine.series import KINDS, Places, series_of
 from forensics.engine.table import HEADED, UNATTRIBUTED, EventTable, Shape
 from forensics.engine.unwrap import GrammarUnwrapper
-from forensics.engine.worker import SPLIT_ABOVE, choose_engine, give_memory_back, scan_source
+from forensics.engine.worker import SPLIT_ABOVE, Scanned, choose_engine, give_memory_back, scan_source
 from forensics.errors import UsageError
 from forensics.grammar.header import WRAPPERS
 from forensics.ingest.inputs import Inputs, open_inputs
@@ -27,11 +27,17 @@ from forensics.schema.report import SourceInfo
 Array = npt.NDArray[Any]
 
 
-def scan(inputs: Inputs | Sequence[Source | Path | str], options: Options | None = None) -> EventTable:
+Ranges = Callable[[Sequence[Source], Sequence[Probe], Options], list[list[Scanned]]]
+"""Scans all sources elsewhere: byte ranges of each, in order, cut at `cut_points`."""
+
+
+def scan(
+    inputs: Inputs | Sequence[Source | Path | str], options: Options | None = None, ranges: Ranges | None = None
+) -> EventTable:
     """Scan inputs into one event table.
 
     Takes opened inputs, sources, or names of files. Equal bytes give equal tables, whatever the chunk size, the number
-    of processes or the compression. Raises InputError when nothing usable was named.
+    of processes, the compression, or who scans the `ranges`. Raises InputError when nothing usable was named.
     """
     options = options or Options()
     if options.wrapper is not None and options.wrapper not in WRAPPERS:
@@ -40,7 +46,7 @@ def scan(inputs: Inputs | Sequence[Source | Path | str], options: Options | None
     if options.progress is not None:
         for source in sources:
             options.progress(source.name, 0, source.size)
-    loaded = [Loaded(source, _load(source, options)) for source in sources]
+    loaded = [Loaded(source, seen) for source, seen in zip(sources, _load_all(sources, options, ranges), strict=True)]
     table = build_table(order_inputs(loaded), options)
     if any(source.size > SPLIT_ABOVE for source in sources):
         del loaded
@@ -54,6 +60,14 @@ def _sources(inputs: Inputs | Sequence[Source | Path | str]) -> tuple[Source, ..
     opened = [x for x in inputs if isinstance(x, Source)]
     names = [str(x) for x in inputs if not isinstance(x, Source)]
     return (*opened, *(open_inputs(names).sources if names else ()))
+
+
+def _load_all(sources: Sequence[Source], options: Options, ranges: Ranges | None) -> list[Assembled]:
+    if ranges is None:
+        return [_load(source, options) for source in sources]
+    probes = [probe(source, options.wrapper) for source in sources]
+    found = ranges(sources, probes, options)
+    return [assemble(parts, seen) for parts, seen in zip(found, probes, strict=True)]
 
 
 def _load(source: Source, options: Options) -> Assembled:

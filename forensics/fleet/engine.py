@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Protocol
 
 from forensics.errors import UsageError
 from forensics.fleet.job import Outcome, run_job
 from forensics.fleet.plan import Job
+from forensics.fleet.spread import Spread
 
-Work = Callable[[Job], Outcome]
 RETRIES = 3
 """How often an incident is tried again after its worker died."""
 AHEAD = 2
 """Jobs in flight for each worker: one that runs and one that waits. More would only fill memory."""
+
+
+class Work(Protocol):
+    """What is done with a job; `spread` hands parts of it to other workers, where the engine has a way to."""
+
+    def __call__(self, job: Job, spread: Spread | None = None) -> Outcome: ...
 
 
 class Engine(Protocol):

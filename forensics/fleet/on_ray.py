@@ -1,4 +1,5 @@
-"""The Ray engine: one task per incident on a cluster that exists (`--ray-address`) or on a local one.
+"""The Ray engine: one task per incident on a cluster that exists (`--ray-address`) or on a local one; a large incident
+is one task that hands its byte ranges out as further ones (ray_ranges.py).
 
 Ray does what a scheduler has to do: placement, retries when a worker or node dies, resources. Here is only the bound on
 tasks in flight. Part of the extra `fleet`; nothing is imported before this engine was asked for.
@@ -10,6 +11,7 @@ import os
 import socket
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 from forensics.errors import UsageError
@@ -30,7 +32,12 @@ def _checked(version: str, work: Work, job: Job) -> Outcome:
 
     if here != version:
         return Outcome(job.incident.key, died=f"version: a worker has forensics {here}, this is {version}")
-    return work(job)
+    if job.processes == 1:
+        return work(job)
+    from forensics.fleet.ray_ranges import OverNodes
+
+    ranges = OverNodes(version)
+    return replace(work(job, ranges), nodes=max(1, len(ranges.nodes)))
 
 
 class RayEngine:
@@ -40,7 +47,7 @@ class RayEngine:
         self.workers = workers
         self.ray = _connect(address)
         self.seen = time.monotonic()
-        self.task = self.ray.remote(_checked)
+        self.task = self.ray.remote(_checked).options(num_cpus=1, max_retries=RETRIES, name="forensics-incident")
 
     def run(self, jobs: Sequence[Job], work: Work = run_job) -> Iterator[Outcome]:
         """One outcome for each job."""
@@ -53,23 +60,12 @@ class RayEngine:
                 if job is None:
                     more = False
                     break
-                flying[self._task(job).remote(VERSION, work, job)] = job
+                flying[self.task.remote(VERSION, work, job)] = job
             if flying:
                 self._check_cores()
                 ready, _ = self.ray.wait(list(flying), num_returns=1, timeout=_LONGEST_WAIT)
                 for reference in ready:
                     yield self._result(reference, flying.pop(reference))
-
-    def _task(self, job: Job) -> Any:
-        """A task takes as many cores as it reads byte ranges at once."""
-        return self.task.options(
-            num_cpus=min(job.processes, self._cores()), max_retries=RETRIES, name="forensics-incident"
-        )
-
-    def _cores(self) -> int:
-        """Cores of the largest node."""
-        sizes = [int(n["Resources"].get("CPU", 0)) for n in self.ray.nodes() if n.get("Alive")]
-        return max([1, *sizes])
 
     def _check_cores(self) -> None:
         """UsageError where the cluster has nothing to run on for too long: its tasks would wait for ever."""

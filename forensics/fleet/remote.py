@@ -9,6 +9,7 @@ import queue
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -24,6 +25,10 @@ MISSING, DENIED, SLOW, BROKEN, LARGE = (
 BLOCK = 16 << 20
 """Bytes asked for at once."""
 ATTEMPTS = 3
+_STAMPS = ("VersionId", "ETag", "etag", "md5Hash", "mtime", "LastModified", "Last-Modified", "updated", "created")
+"""What stores call the mark that changes with the content, the surest first."""
+_ASKERS = 16
+"""Threads that ask a web server about its files."""
 _PACKAGES = {"s3": "s3fs", "s3a": "s3fs", "gs": "gcsfs", "gcs": "gcsfs", "http": "aiohttp", "https": "aiohttp",
              "az": "adlfs", "abfs": "adlfs"}  # fmt: skip
 
@@ -72,16 +77,33 @@ def expand_url(url: str, storage: Storage) -> list[LogObject]:
 def _entries(system: Any, path: str) -> list[dict[str, Any]]:
     if any(c in path for c in "*["):
         matches = system.glob(path, detail=True)
-        return [e for e in _values(matches) if e.get("type") != "directory"]
+        return _sized(system, [e for e in _values(matches) if e.get("type") != "directory"])
     try:
         entry = system.info(path)
     except PermissionError:
         # rights on the logs below a prefix are none on an object of the prefix's own name
         entry = {"type": "directory"}
-    if entry.get("type") != "directory":
+    # a web server tells its listing from a file by the slash at the end alone
+    if entry.get("type") != "directory" and not path.endswith("/"):
         return [entry]
     found = system.find(path, detail=True)
-    return [e for e in _values(found) if is_log_name(str(e["name"]).rpartition("/")[2])]
+    return _sized(system, [e for e in _values(found) if is_log_name(str(e["name"]).rpartition("/")[2])])
+
+
+def _sized(system: Any, entries: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Entries with sizes and stamps: the listing of a web server has names only, so each is asked for."""
+    if all(e.get("size") is not None for e in entries):
+        return entries
+    with ThreadPoolExecutor(_ASKERS) as pool:
+        return list(pool.map(lambda e: {**e, **_told(system, e)}, entries))
+
+
+def _told(system: Any, entry: dict[str, Any]) -> dict[str, Any]:
+    """What the store says about one object; nothing where it says nothing (its reading will say why)."""
+    try:
+        return {k: v for k, v in system.info(entry["name"]).items() if v is not None and k != "name"}
+    except (OSError, ValueError):
+        return {}
 
 
 def _values(found: Any) -> list[dict[str, Any]]:
@@ -90,8 +112,7 @@ def _values(found: Any) -> list[dict[str, Any]]:
 
 def _object(system: Any, entry: dict[str, Any], url: str) -> LogObject:
     name = str(system.unstrip_protocol(entry["name"]))
-    stamp = next((f"{k} {entry[k]}" for k in ("VersionId", "ETag", "etag", "md5Hash", "mtime", "LastModified",
-                                              "updated", "created") if entry.get(k)), "none")  # fmt: skip
+    stamp = next((f"{k} {entry[k]}" for k in _STAMPS if entry.get(k)), "none")
     return LogObject(name, name, int(entry.get("size") or 0), stamp)
 
 
@@ -167,6 +188,12 @@ def fetch(url: str, size: int, storage: Storage, target: Path, limits: Limits) -
     if done < size:
         raise InputError(f"{url}: ends after {done} of {size} bytes", code=BROKEN, hint="run the same command again")
     return done
+
+
+def range_reader(url: str, storage: Storage, stall: float) -> Callable[[int, int], bytes]:
+    """What reads bytes [start, stop) of an object, asking again where the store stumbles; InputError with a code."""
+    system, path = file_system(url, storage)
+    return lambda start, stop: _again(url, lambda: bytes(system.cat_file(path, start=start, end=stop)), stall)
 
 
 def _blocks(system: Any, path: str, url: str, size: int, limits: Limits) -> Iterator[bytes]:

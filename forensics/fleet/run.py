@@ -29,7 +29,8 @@ class Planned:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """Counts of a run. `skipped` were finished by an earlier one, `bad` could not be analyzed."""
+    """Counts of a run. `skipped` were finished by an earlier one, `bad` could not be analyzed, `spread` were read on
+    several nodes at once."""
 
     incidents: int
     analyzed: int
@@ -37,6 +38,7 @@ class Result:
     failed: int
     bad: int
     problems: int
+    spread: int = 0
 
 
 def plan(names: Sequence[str], settings: Settings, by: str = "") -> Planned:
@@ -65,16 +67,18 @@ def run(planned: Planned, folder: Path, engine: Engine, parquet: bool = True, qu
     knowledge = load(planned.settings.options)
     todo = [i for i in planned.incidents if not dataset.finished(i)]
     by_key = {job.incident.key: job for job in jobs(todo, planned.settings)}
+    spread = 0
     with Meter(len(todo), sum(i.size for i in todo), quiet) as meter:
         for outcome in engine.run(list(by_key.values())):
             job = by_key[outcome.key]
             data = outcome.data or died_part(job, outcome.died)
             dataset.write_part(outcome.key, data)
+            spread += outcome.nodes > 1
             meter.tell(job.incident.size, bool(outcome.died))
     about = {"tool": "forensics", "version": VERSION, "incidents": len(planned.incidents),
              "logs": len(planned.listing.objects), "bytes": sum(o.size for o in planned.listing.objects)}  # fmt: skip
     dataset.finish(planned.incidents, knowledge.findings, planned.listing.problems, about, parquet)
-    return _result(dataset, planned, len(todo))
+    return replace(_result(dataset, planned, len(todo)), spread=spread)
 
 
 def _result(dataset: Dataset, planned: Planned, analyzed: int) -> Result:

@@ -72,6 +72,7 @@ def _first_rule() -> dict[str, Any]:
         "id": _FIRST,
         "name": "FirstFailure",
         "shortDescription": {"text": "The line that states the first failure of a launch"},
+        "fullDescription": {"text": "The first line of a launch that states a failure which nothing earlier explains."},
         "help": {"text": "Later errors of the launch are consequences unless the report says otherwise."},
         "defaultConfiguration": {"level": "error"},
         "properties": {"tags": ["sglang", "first-failure"]},
