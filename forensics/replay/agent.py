@@ -176,15 +176,14 @@ class Agent:
         """Run a short program (the server's own Python with a script of ours) and give its output."""
         env = dict(os.environ)
         env.update({k: str(v) for k, v in (request.get("env") or {}).items() if v is not None})
-        done = subprocess.run(
-            request["argv"],
-            input=(request.get("input") or "").encode(),
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            env=env,
-            cwd=request.get("cwd") or None,
-            timeout=float(request.get("timeout", 120)),
-        )
+        pipe = subprocess.PIPE
+        try:
+            done = subprocess.run(
+                request["argv"], input=(request.get("input") or "").encode(), stdout=pipe, stderr=pipe, env=env,
+                cwd=request.get("cwd") or None, timeout=float(request.get("timeout", 120)),
+            )  # fmt: skip
+        except (OSError, subprocess.SubprocessError) as error:
+            return {"code": 127, "out": "", "err": str(error)[-500:]}
         return {
             "code": done.returncode,
             "out": done.stdout[-READ_MAX:].decode("utf-8", "replace"),

@@ -12,6 +12,7 @@ from forensics.errors import ReplayError
 from forensics.grammar.command import Command
 from forensics.replay.edits import read_server, settable
 from forensics.replay.script import Script, read_script, resolved
+from forensics.rulebook.versions import version_key
 from forensics.schema.report import LaunchInfo
 from forensics.timeline.catalog import catalog
 
@@ -139,7 +140,8 @@ def _environment(launch: LaunchInfo) -> tuple[list[str], tuple[str, ...]]:
 
 def _from_server_args(launch: LaunchInfo, python: str) -> Base:
     """A command from the server_args dump: every field that differs from that version's default."""
-    args = {name[5:]: fact for name, fact in launch.facts.items() if name.startswith("args.")}
+    stated = {name[5:]: fact for name, fact in launch.facts.items() if name.startswith("args.")}
+    args = {dest: fact for dest, fact in stated.items() if not fact.how.startswith("inferred")}
     if "model_path" not in args:
         raise ReplayError("the log shows neither the launch command nor server_args", hint="give it with --launch")
     book = catalog()
@@ -149,7 +151,7 @@ def _from_server_args(launch: LaunchInfo, python: str) -> Base:
     left_out = set(_left_out({dest: fact.value for dest, fact in args.items()}))
     for dest in sorted(args, key=lambda d: (_ALWAYS.index(d) if d in _ALWAYS else len(_ALWAYS), d)):
         value = args[dest].value
-        flag = book.by_dest.get(dest)
+        flag = _flag_of(dest, version)
         if value is None or dest in left_out or value == [] or value == ():
             continue
         if flag is None:
@@ -168,6 +170,27 @@ def _from_server_args(launch: LaunchInfo, python: str) -> Base:
     return Base(
         text, f"server_args in the log ({place}) against the defaults of sglang {version}", notes=(*notes, *more)
     )
+
+
+def _flag_of(dest: str, version: str) -> str | None:
+    """The flag that sets a server_args field in a release: fields and flags were renamed, and not together."""
+    book = catalog()
+    own = "--" + dest.replace("_", "-")
+    for name in (own, *(n for n in book.flags if n != own)):
+        life = book.flag_lifetime(name)
+        if life is not None and _field(name, version) == dest and book.exists(life, version) is not False:
+            return name
+    return book.by_dest.get(dest)
+
+
+def _field(name: str, version: str) -> str | None:
+    """The field that a flag sets in a release."""
+    entry = catalog().flags[name]
+    field: str | None = entry.get("dest")
+    for change in entry.get("dest_history", ()):
+        if version_key(change["since"]) <= version_key(version):
+            field = change["value"]
+    return field
 
 
 def _left_out(args: dict[str, object]) -> Iterator[str]:
