@@ -13,6 +13,7 @@ from forensics.replay.facts import HostFacts, ask_facts
 from forensics.replay.host import Address, Host
 from forensics.replay.plan import make_plan
 from forensics.replay.preflight import Finding, preflight
+from forensics.replay.verify import focus
 
 SAMPLES = Path(__file__).parent.parent / "samples"
 GPU = {"name": "NVIDIA B200", "capability": "10.0", "free": 79 << 30, "total": 80 << 30, "smem_per_block": 232448}

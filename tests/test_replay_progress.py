@@ -83,7 +83,7 @@ def on_terminal(folder, *args: str, answer: bytes = b"") -> str:
 
 
 def test_on_a_terminal_the_line_moves_and_is_gone_at_the_end(tmp_path):
-    launch = command(tmp_path, "--tp 2 --dtype float16", needs="dtype=bfloat16", env="FAKE_SHARD_S=1.2")
+    launch = command(tmp_path, "--tp 2 --dtype float16", needs="dtype=bfloat16", env="FAKE_SHARD_S=2")
     drawn = on_terminal(tmp_path, "--launch", launch, "--fix", "--dtype=bfloat16", "--yes")
     assert "\x1b[" in drawn and "fixed: load" in drawn
     assert re.search(r"2 of 2 ranks", drawn) and re.search(r"about \d+ s left", drawn)
@@ -109,7 +109,7 @@ def test_a_dry_run_is_coloured_on_a_terminal_only(tmp_path):
 
 
 def test_elsewhere_lines_are_plain(tmp_path):
-    launch = command(tmp_path, "--tp 2 --dtype float16", needs="dtype=bfloat16", env="FAKE_SHARD_S=1.2")
+    launch = command(tmp_path, "--tp 2 --dtype float16", needs="dtype=bfloat16", env="FAKE_SHARD_S=2")
     done = replay(tmp_path, "--launch", launch, "--fix", "--dtype=bfloat16", "--yes")
     assert "\x1b" not in done.stdout
     assert re.search(r"^fixed: load \(load \d+ %\), 2 of 2 ranks, about \d+ s left$", done.stdout, re.M), done.stdout

@@ -173,24 +173,34 @@ def _from_server_args(launch: LaunchInfo, python: str) -> Base:
 
 
 def _flag_of(dest: str, version: str) -> str | None:
-    """The flag that sets a server_args field in a release: fields and flags were renamed, and not together."""
+    """The flag that sets a server_args field in a release: fields and flags were renamed, and not together. Where the
+    release is not known well enough, the field's own name tells."""
     book = catalog()
     own = "--" + dest.replace("_", "-")
-    for name in (own, *(n for n in book.flags if n != own)):
+    names = (own, *(n for n in book.flags if n != own))
+    for name in names:
         life = book.flag_lifetime(name)
         if life is not None and _field(name, version) == dest and book.exists(life, version) is not False:
             return name
-    return book.by_dest.get(dest)
+    return next((n for n in names if dest in _fields(n)), None)
+
+
+def _fields(name: str) -> list[str]:
+    """All fields that a flag ever set."""
+    entry = catalog().flags.get(name, {})
+    return [str(f) for f in (entry.get("dest"), *(change["value"] for change in entry.get("dest_history", ()))) if f]
 
 
 def _field(name: str, version: str) -> str | None:
     """The field that a flag sets in a release."""
     entry = catalog().flags[name]
-    field: str | None = entry.get("dest")
+    found: str | None = entry.get("dest")
+    at = version_key(version)
     for change in entry.get("dest_history", ()):
-        if version_key(change["since"]) <= version_key(version):
-            field = change["value"]
-    return field
+        since = version_key(change["since"])
+        if at is not None and since is not None and since <= at:
+            found = change["value"]
+    return found
 
 
 def _left_out(args: dict[str, object]) -> Iterator[str]:
