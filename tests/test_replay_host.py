@@ -1,5 +1,7 @@
 """The agent on this machine and behind a real sshd: start, follow, stop, and nothing left in any way out."""
 
+import ast
+import json
 import os
 import shutil
 import signal
@@ -77,6 +79,38 @@ def test_a_lost_connection_ends_the_server_by_itself(host, tmp_path):
     assert gone(mark)
     with pytest.raises(ReplayError, match="connection"):
         host.ask("beat")
+
+
+def test_a_controller_that_falls_silent_ends_the_server(tmp_path):
+    """The lease: the connection stands, but no word comes over it."""
+    mark = f"z-{os.getpid()}"
+    agent = Path(sys.modules[Host.__module__].__file__).with_name("agent.py")
+    process = subprocess.Popen([sys.executable, agent, "1.5"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    try:
+        request = {"id": 1, "op": "start", "argv": ["sleep", "300"], "log": str(tmp_path / "x.log"), "mark": mark}
+        process.stdin.write(json.dumps(request).encode() + b"\n")
+        process.stdin.flush()
+        assert json.loads(process.stdout.readline())["ok"] and marked(mark)
+        assert process.wait(30) == 0 and not marked(mark)
+    finally:
+        process.kill()
+
+
+def test_the_agent_is_python_3_8_and_the_standard_library_alone():
+    source = Path(sys.modules[Host.__module__].__file__).with_name("agent.py").read_text()
+    tree = ast.parse(source, feature_version=(3, 8))
+    modules = {a.name.partition(".")[0] for n in ast.walk(tree) if isinstance(n, ast.Import) for a in n.names}
+    modules |= {n.module.partition(".")[0] for n in ast.walk(tree) if isinstance(n, ast.ImportFrom)}
+    assert modules <= sys.stdlib_module_names
+    newer = {"removeprefix", "removesuffix", "pairwise", "add_note", "is_relative_to", "zip_strict"}
+    assert not newer & {n.attr for n in ast.walk(tree) if isinstance(n, ast.Attribute)}
+
+
+def test_answers_to_requests_that_ctrl_c_cut_off_are_passed_over(tmp_path):
+    with Host(Address.parse("local")) as host:
+        host.process.stdin.write(b'{"id": 77, "op": "beat"}\n')
+        host.process.stdin.flush()
+        assert host.ask("exists", path=str(tmp_path))["exists"] is True
 
 
 def test_only_marked_processes_are_touched(host, tmp_path):

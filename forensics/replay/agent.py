@@ -394,3 +394,4 @@ def serve(lease: float) -> None:
 
 if __name__ == "__main__":
     serve(float(sys.argv[1]) if len(sys.argv) > 1 else 60.0)
+    os._exit(0)  # the reading thread may still hold standard input, at which an ordinary exit would abort
