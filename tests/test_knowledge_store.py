@@ -157,6 +157,25 @@ def test_a_bad_forensics_toml_is_told(tmp_path: Path, text: str, said: str) -> N
     assert said in error.value.message and error.value.hint
 
 
+@pytest.mark.parametrize(
+    ("text", "code", "place", "hint"),
+    [
+        ('[kb]\npaths = ["kb", "knowlege"]\n', "K012", (2, 17), "mkdir -p knowlege"),
+        ('[kb]\nrules = ["rools"]\n', "K012", (2, 11), "mkdir -p rools"),
+        ('[kb]\ndisabled = ["fp16-overflw"]\n', "K013", (2, 14), "did you mean `fp16-overflow`?"),
+        ('[kb]\noverride = ["nan-probabilitys"]\n', "K013", (2, 14), "did you mean `nan-probabilities`?"),
+        ("[kb]\noverride = ['zz']\n", "K013", (2, 14), "forensics kb list"),
+    ],
+)
+def test_what_forensics_toml_names_and_nobody_has(
+    kb: Path, tmp_path: Path, text: str, code: str, place: tuple[int, int], hint: str
+) -> None:
+    known = load(Options(config=write(tmp_path / "forensics.toml", text)))
+    (problem,) = known.problems
+    assert problem.code == code and problem.span is not None
+    assert (problem.span.line, problem.span.column) == place and hint in problem.hint
+
+
 def test_requires_of_a_finding(kb: Path) -> None:
     finding_file(kb).write_text(FINDING.replace("status: confirmed", 'status: confirmed\nrequires: ">=99"'))
     known = load(Options(kb=(kb,)))

@@ -58,6 +58,7 @@ def lint(
         found = {t: _lint(t, place) for t in place.targets}
     problems = [p for each in found.values() for p in each]
     if not paths:
+        problems = [*_config_problems(place), *problems]
         problems += _index_problem(place, problems)
     return _tell(problems, len(place.targets), format)
 
@@ -75,6 +76,18 @@ def _fixed(found: dict[Target, list[Problem]]) -> int:
     if done:
         typer.echo(f"{done} changed", err=True)
     return done
+
+
+def _config_problems(place: Workplace) -> list[Problem]:
+    """What forensics.toml names and nobody has."""
+    from forensics.rulebook.problem import Problem
+
+    path = place.library.knowledge.config.path
+    return [
+        Problem(e.code, e.message, e.span, e.hint, e.excerpt)
+        for e in place.library.knowledge.problems
+        if path is not None and e.span is not None and e.span.path == str(path)
+    ]
 
 
 def _index_problem(place: Workplace, others: list[Problem]) -> list[Problem]:

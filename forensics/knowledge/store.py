@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from forensics.errors import FindingError, ForensicsError, RuleError
+from forensics.knowledge.config_check import config_problems
 from forensics.knowledge.read_root import Content, read_root
 from forensics.knowledge.roots import Config, Root, load_config, roots
 from forensics.rulebook.load import duplicate
@@ -47,6 +48,7 @@ def load(options: Options | None = None) -> Knowledge:
     rules = _merged(((r, c.rules) for r, c in contents), config, problems, RuleError)
     findings = _merged(((r, c.findings) for r, c in contents), config, problems, FindingError)
     deployments = _merged(((r, c.deployments) for r, c in contents), config, problems, FindingError)
+    problems += [p.error(FindingError) for p in config_problems(config, findings, rules)]
     used = sorted((f for f in findings.values() if f.id not in config.disabled), key=lambda f: f.id)
     return Knowledge(
         rules=rules,

@@ -186,12 +186,15 @@ def _opposite(word: str, allowed: Iterable[str]) -> bool:
     return any(word.lower() in (f"un{a}", f"non-{a}", f"not-{a}", f"no-{a}", f"dis{a}", f"in{a}") for a in allowed)
 
 
+LIKE = 40.0
+
+
 def nearest(word: str, words: Iterable[str], least: float = 75.0) -> str:
-    """The most similar word, or nothing."""
-    from rapidfuzz import process
+    """The most similar word, or nothing. A short word inside a long one is no likeness."""
+    from rapidfuzz import fuzz, process
 
     found = process.extractOne(word, list(words), score_cutoff=least)
-    return str(found[0]) if found else ""
+    return str(found[0]) if found and fuzz.ratio(word, found[0]) >= LIKE else ""
 
 
 def _spelled(lines: list[str], at: Located) -> str:
