@@ -35,6 +35,9 @@ def test_the_users_command_comes_first_then_the_logs(tmp_path):
     traced = base_command(seen, env=True)
     assert traced.text == "env NCCL_DEBUG=INFO python3 -m sglang.launch_server --model-path /m --tp 4"
     assert traced.origin.startswith("the launch command in the log (") and traced.origin.endswith("server.log:1)")
+    assert base_command(seen, python="/opt/v/bin/python").text.startswith(
+        "/opt/v/bin/python -m sglang.launch_server --model"
+    )
     with pytest.raises(ReplayError, match="both given"):
         base_command(seen, "x", Path("y"))
 

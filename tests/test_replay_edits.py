@@ -59,6 +59,15 @@ def test_only_variables_of_the_servers_own_stack_may_be_set(name):
     assert name in make_plan(base, [Change("env", "set", name, "x")], allowed_env=[name]).after
 
 
+def test_the_diff_shows_the_inserted_words_and_no_others():
+    plan = make_plan(base_command(None, PLAIN), [Change.parse("NCCL_DEBUG=INFO"), Change.parse("--dtype=bfloat16")])
+    assert [(sign, text) for sign, text in plan.diff() if sign != "="] == [
+        ("+", "env NCCL_DEBUG=INFO "),
+        ("-", "--dtype=float16"),
+        ("+", "--dtype=bfloat16"),
+    ]
+
+
 def test_a_change_that_changes_nothing_is_refused():
     with pytest.raises(ReplayError, match="leave the command as it is"):
         make_plan(base_command(None, PLAIN), [Change.parse("--dtype=float16")])

@@ -231,6 +231,7 @@ def test_a_port_in_use_is_refused_before_anything_starts(tmp_path):
         port = taken.getsockname()[1]
         done = replay(tmp_path, "--launch", command(tmp_path, port=port), *FIX, "--yes")
     assert done.returncode == 2 and f"port: {port} on 127.0.0.1 is taken" in done.stderr and starts(tmp_path) == []
+    assert verdict(done) == "inconclusive" and journal(tmp_path)["verdict"] == "inconclusive"
 
 
 @pytest.mark.skipif(not Path("/usr/sbin/sshd").exists(), reason="openssh-server is not installed")

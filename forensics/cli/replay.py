@@ -32,7 +32,7 @@ def replay(
     launch: Annotated[str | None, typer.Option(help="The launch command.")] = None,
     launch_file: Annotated[Path | None, typer.Option(help="A script that holds the launch command.")] = None,
     python: Annotated[
-        str, typer.Option(help="The server's Python, for a command rebuilt from server_args.")
+        str, typer.Option(help="The server's Python, for a command that comes out of the log.")
     ] = "python3",
     host: Annotated[str, typer.Option(help="local or ssh://user@host.")] = "local",
     ssh_config: Annotated[Path | None, typer.Option(help="OpenSSH configuration instead of your own.")] = None,

@@ -110,9 +110,16 @@ def _from_log(launch: LaunchInfo, python: str, with_env: bool) -> Base:
         text = stated.value.lstrip("+$ \t")
         _check_plain(text, f"the launch command at {place}")
         env, notes = _environment(launch) if with_env else ([], ())
-        words = " ".join([*(["env", *env] if env else []), text])
+        words = " ".join([*(["env", *env] if env else []), _with_python(text, python)])
         return Base(words, f"the launch command in the log ({place})", notes=notes)
     return _from_server_args(launch, python)
+
+
+def _with_python(text: str, python: str) -> str:
+    """The log's command under the Python that the user names, where it starts with a Python of its own."""
+    program = read_server(text).words[0]
+    named = python != "python3" and "python" in program.value.rpartition("/")[2]
+    return quote(python) + text[program.end :] if named else text
 
 
 def _check_plain(text: str, what: str) -> None:

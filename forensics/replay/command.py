@@ -29,7 +29,7 @@ from forensics.replay.request import Request, keep, resumed
 from forensics.replay.run import LIMITS
 from forensics.replay.session import Session, Settings, clean_up
 from forensics.replay.show import Screen
-from forensics.replay.verify import Failing, focus
+from forensics.replay.verify import Failing, Judgement, focus
 from forensics.schema.options import Options
 from forensics.schema.report import LaunchInfo, Report
 
@@ -58,6 +58,7 @@ def run_replay(request: Request) -> int:
     request = _allowing(resumed(request))
     _limits(request.limits)
     _duration(request.budget)
+    Address.parse(request.host)
     report = analysis_of(request)
     for problem in report.problems if report else ():
         screen.say(f"problem: {problem.path or ''}:{problem.line or ''}: {problem.message}", "red")
@@ -145,7 +146,13 @@ def _run(job: Job, host: Host) -> int:
     folder.save("host.json", _json(facts.data))
     found = preflight(host, plans[0], facts, job.launch, folder.path)
     screen.preflight(found)
-    refuse(found, request.force)
+    try:
+        refuse(found, request.force)
+    except ReplayError as error:
+        refused = Judgement("inconclusive", error.message)
+        folder.update(verdict=refused.word, why=refused.why)
+        screen.verdict(refused, folder, None)
+        raise
     settings = Settings(
         load=job.load, recorded=job.recorded, limits=_limits(request.limits), options=Options(kb=request.kb)
     )

@@ -66,7 +66,14 @@ class Host:
         self._lock = threading.Lock()
         self._number = 0
         self._closed = threading.Event()
-        self.about = self.ask("hello", lease=LEASE_S)
+        try:
+            self.about = self.ask("hello", lease=LEASE_S)
+        except ReplayError:
+            self.process.kill()
+            self.process.wait()
+            raise ReplayError(
+                f"cannot reach {address}", hint="it needs a key, no password, and python3: try `ssh HOST python3 -V`"
+            ) from None
         self._beat = threading.Thread(target=self._beats, daemon=True)
         self._beat.start()
 

@@ -118,11 +118,9 @@ def reads(base: Base, text: str, config: ConfigFile | None) -> Command:
 
 
 def _pieces(text: str) -> list[str]:
-    """Words of a command with the blanks before them, so that joining gives the text again."""
-    words = read_server(text).words
-    ends = [0, *(word.end for word in words)]
-    pieces = [text[a:b] for a, b in pairwise(ends)]
-    return [*pieces, text[ends[-1] :]] if text[ends[-1] :] else pieces
+    """Words of a command and the blanks between them, so that joining gives the text again."""
+    cuts = [0, *(at for word in read_server(text).words for at in (word.start, word.end)), len(text)]
+    return [text[a:b] for a, b in pairwise(cuts) if b > a]
 
 
 def make_plan(

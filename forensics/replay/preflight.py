@@ -16,6 +16,7 @@ from forensics.replay.plan import Plan
 from forensics.schema.report import LaunchInfo
 
 _DISK_BYTES = 1 << 30
+_OWN_PYTHON = "name the server's own Python with --python, or in --launch"
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,10 +65,10 @@ def refuse(findings: list[Finding], force: bool) -> None:
 
 def _sglang(facts: HostFacts, launch: LaunchInfo | None) -> Finding:
     if not facts.data:
-        return Finding("sglang", False, facts.why, "give the server's own python in --launch", forcible=False)
+        return Finding("sglang", False, facts.why, _OWN_PYTHON, forcible=False)
     if facts.sglang is None:
         why = facts.error("flags") or "it is not installed for that Python"
-        return Finding("sglang", False, why, "give the server's own python in --launch", forcible=False)
+        return Finding("sglang", False, why, _OWN_PYTHON, forcible=False)
     stated = launch.version.exact if launch else None
     same = "" if stated in (None, facts.sglang) else f"; the log is of {stated}"
     return Finding("sglang", True, f"{facts.sglang}{same}")

@@ -47,7 +47,7 @@ def crashed(tmp_path_factory, server_home):
 
 
 def test_a_real_nan_crash_is_diagnosed_and_its_fix_is_proved(tmp_path, launch, crashed):
-    command = launch("--dtype float16")
+    command = launch(f"--dtype float16 --crash-dump-folder {tmp_path}/dumps")
     done = replay(tmp_path, "--launch", command, "--fix", "set --dtype=bfloat16", "--control", "--yes")
     assert verdict(done) == "fixed", done.stdout + done.stderr
     assert done.returncode == 0
@@ -80,6 +80,27 @@ def test_a_real_nan_crash_is_diagnosed_and_its_fix_is_proved(tmp_path, launch, c
     )
     assert verdict(again) == "fixed"
     assert (run / "control.log").read_text() == crashed["log"], "a finished step was repeated"
+    drafted = subprocess.run(
+        [*FORENSICS, "kb", "new", "--from-run", str(run), "--into", "kb"], cwd=tmp_path, capture_output=True, text=True
+    )
+    assert drafted.returncode == 0, drafted.stderr
+    (finding,) = (tmp_path / "kb" / "findings").glob("*.md")
+    assert "status: confirmed" in finding.read_text() and "value: bfloat16" in finding.read_text()
+    (crashed["dump"],) = (tmp_path / "dumps").rglob("*.pkl")
+
+
+def test_the_crash_dump_of_that_server_gives_its_command_and_requests(tmp_path, server_home, crashed):
+    from forensics.replay.base import base_command
+    from forensics.replay.dump import read_dump
+    from forensics.replay.host import Address, Host
+
+    python = ["env", f"PYTHONPATH={server_home}/stub", "SGLANG_USE_CPU_ENGINE=1", f"{server_home}/venv/bin/python"]
+    with Host(Address.parse("local")) as host:
+        requests, command = read_dump(host, crashed["dump"], python, trusted=True)
+    assert requests and all(
+        r["path"] == "/generate" and ("text" in r["body"] or "input_ids" in r["body"]) for r in requests
+    )
+    assert "--dtype float16" in base_command(None, dumped=command).text
 
 
 def test_the_diagnosis_alone_leads_to_the_fix_and_a_wrong_one_comes_first_on_the_ladder(tmp_path, launch, crashed):
@@ -102,14 +123,46 @@ def test_the_diagnosis_alone_leads_to_the_fix_and_a_wrong_one_comes_first_on_the
     assert servers() == []
 
 
-def test_a_wrong_fix_is_still_failing(tmp_path, launch, crashed):
+def test_a_wrong_fix_of_a_launch_script_is_still_failing(tmp_path, launch, crashed, server_home):
     log = tmp_path / "server.log"
     log.write_text(crashed["log"])
-    done = replay(
-        tmp_path, str(log), "--launch", launch("--dtype float16"), "--fix", "set --max-running-requests=4", "--yes"
+    env, _, server = launch("--dtype float16").partition(f"{server_home}/venv/bin/")
+    (tmp_path / "run.sh").write_text(
+        f"#!/bin/bash\nset -eo pipefail\nsource {server_home}/venv/bin/activate\nexport {env}\n"
+        f"cd {tmp_path}\nnohup {server} \\\n    > server.log 2>&1 &\ntail -f server.log\n"
     )
+    done = replay(tmp_path, str(log), "--launch-file", "run.sh", "--fix", "set --max-running-requests=4", "--yes")
     assert verdict(done) == "still-failing", done.stdout + done.stderr
     assert done.returncode == 1
+    assert log.read_text() == crashed["log"], "the script's own redirection would have overwritten the log"
+    assert servers() == []
+
+
+def test_the_smallest_set_of_changes_in_a_config_file_is_found_and_a_resumed_run_repeats_nothing(tmp_path, launch):
+    config = tmp_path / "server.yaml"
+    config.write_text("# what we serve with\ndtype: float16   # half the memory\nschedule-conservativeness: 0.9\n")
+    before = config.read_bytes()
+    fixes = [
+        x
+        for fix in ("--max-running-requests=8", "--dtype=bfloat16", "--schedule-conservativeness=1.0")
+        for x in ("--fix", fix)
+    ]
+    done = replay(tmp_path, "--launch", launch(f"--config {config}"), *fixes, "--minimise", "--yes", timeout=600)
+    assert verdict(done) == "passes", done.stdout + done.stderr
+    assert "the smallest set that still works: set --dtype=bfloat16" in done.stdout
+    assert config.read_bytes() == before
+    (run,) = (tmp_path / "runs").iterdir()
+    journal = json.loads((run / "run.json").read_text())
+    copy = (run / f"{journal['step']}.config.yaml").read_text()
+    assert copy == before.decode().replace("float16", "bfloat16")
+    assert {step["end"] for step in journal["steps"].values()} == {"answered", "died"}
+    logs = {path.name: path.stat().st_mtime_ns for path in run.glob("*.log")}
+    again = subprocess.run(
+        [*FORENSICS, "replay", "--resume", str(run), "--yes"], cwd=tmp_path, capture_output=True, text=True
+    )
+    assert verdict(again) == "passes", again.stdout + again.stderr
+    assert {path.name: path.stat().st_mtime_ns for path in run.glob("*.log")} == logs
+    assert servers() == []
 
 
 def test_a_port_in_use_is_refused_before_anything_starts(tmp_path, launch, port):
