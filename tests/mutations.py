@@ -81,6 +81,24 @@ def windows(text: str) -> str:
     return text.replace("\n", "\r\n")
 
 
+_ERROR = re.compile(r"^((?:[\w.]+\.)?[A-Z]\w*(?:Error|Exception): )(.{40,})$")
+_TAIL_KEPT = 0.75
+
+
+def reworded(text: str) -> str:
+    """The last words of exception messages as another release might put them."""
+    out: list[str] = []
+    for line in text.split("\n"):
+        found = _ERROR.match(line)
+        if found:
+            words = found.group(2).split(" ")
+            kept = words[: max(4, int(len(words) * _TAIL_KEPT))]
+            line = found.group(1) + " ".join(kept) + (" as this build reports it" if len(kept) < len(words) else "")
+        out.append(line)
+    return "\n".join(out)
+
+
 ALL: dict[str, Callable[[str], str]] = {
-    f.__name__: f for f in (reordered, without_milliseconds, composed, moved, renamed, noisy, reseeded, windows)
+    f.__name__: f
+    for f in (reordered, without_milliseconds, composed, moved, renamed, noisy, reseeded, windows, reworded)
 }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass, replace
 
 from forensics.diagnose import exclusion, general, next_step, rank, similar
@@ -20,6 +20,7 @@ from forensics.diagnose.evidence import Around, evidence, excluded_aside, one_cl
 from forensics.diagnose.general import General
 from forensics.diagnose.grounds import FOR, Ground
 from forensics.diagnose.past import Past
+from forensics.diagnose.reworded import by_wording
 from forensics.diagnose.tried import GOOD_HAS_IT, Pair, failing_alike, pairs
 from forensics.diagnose.verdict import ESTABLISHED, LIKELY, POSSIBLE, RULED_OUT, Evidence, Judged, judge
 from forensics.knowledge.store import Knowledge
@@ -30,6 +31,7 @@ from forensics.schema.report import NextStep
 
 MAX_LIVE = 8
 MAX_RULED_OUT = 8
+MAX_REWORDED = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +77,10 @@ def diagnose_launch(
     claimed = any(j.evidence.comparison for j in live) or _told(live)
     unclaimed = None if claimed else next(iter(around.pairs), None)
     near = similar.nearest(failure.text, findings, _raised(case, failure)) if failure and not explained else []
-    live = (*live, *_resembling(near, failure, findings, around)) if failure else live
+    if failure:
+        live = (*live, *_resembling(near, failure, findings, around))
+        told = explained or (reading is not None and reading.settled)
+        live = (*live, *_reworded(failure, findings, around, {j.candidate.finding.id for j in live}, told))
     return Diagnosis(
         asked=True,
         judged=(*live, *dead),
@@ -139,12 +144,33 @@ def _resembling(
         fits = not any(g.value is False and not g.observed for g in (*candidate.ledger.must, *candidate.ledger.applies))
         if not similar.CLOSE <= score < similar.SAME or not fits or candidate.ledger.held("excludes"):
             continue
-        why = (
-            "the failing line resembles a line of its log, or stands in the same function with the same exception; its "
-        )
-        why += "own signs were not seen"
+        why = "the failing line resembles a line of its log, in words or by the function that raised it; its own "
+        why += "signs were not seen"
         place = (around.case.table.span(failure.row),)
         ground = Ground(FOR, "weak", "the failing line resembles its log", True, why, where=place, observed=True)
+        shaped = replace(candidate, explains=(failure.id,), role=ASSUMED, row=failure.row)
+        found.append(Judged(shaped, POSSIBLE, why, Evidence(extra=(ground,))))
+    return tuple(found)
+
+
+def _reworded(
+    failure: Failure, findings: Sequence[Finding], around: Around, named: Container[str], told: bool
+) -> tuple[Judged, ...]:
+    """Findings one of whose wordings the failing line has, but for a word or two. `told`: something explains it, or its
+    own words say what it is."""
+    if told:
+        return ()
+    known = {f.id: f for f in findings if f.id not in named}
+    found: list[Judged] = []
+    for name, rule in by_wording(failure.text, known.values(), around.case.rules, around.case.signals)[:MAX_REWORDED]:
+        candidate = around.weighed.of(known[name], around.case)
+        against = any(g.value is False and not g.observed for g in (*candidate.ledger.must, *candidate.ledger.applies))
+        if against or candidate.ledger.held("excludes"):
+            continue
+        title = around.case.rules[rule].title
+        why = f"the failing line has most words of a sign of it (“{title}”); this release may put it in other words"
+        place = (around.case.table.span(failure.row),)
+        ground = Ground(FOR, "weak", f"words of {rule}", True, why, where=place, observed=True)
         shaped = replace(candidate, explains=(failure.id,), role=ASSUMED, row=failure.row)
         found.append(Judged(shaped, POSSIBLE, why, Evidence(extra=(ground,))))
     return tuple(found)
