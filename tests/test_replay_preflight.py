@@ -35,7 +35,7 @@ def found(host: Host, folder: Path, known: HostFacts, *fixes: str, flags: str = 
         None, f"{sys.executable} -m sglang.launch_server --model-path {folder} --port 1 {flags}".strip()
     )
     plan = make_plan(base, [Change.parse(f) for f in fixes or ("--dtype=bfloat16",)])
-    return {f.name: f for f in preflight(host, plan, known, launch, folder / "runs")}
+    return {f.name: f for f in preflight(host, plan, known, launch, str(folder / "runs"))}
 
 
 def test_the_servers_own_python_tells_the_hosts_facts(host):
@@ -103,10 +103,10 @@ def test_another_architecture_than_the_logs_is_told(host, tmp_path):
 def test_a_model_that_is_not_there_is_refused_and_a_hub_name_is_not_checked(host, tmp_path):
     base = base_command(None, f"{sys.executable} -m sglang.launch_server --model-path /no/model --port 1")
     plan = make_plan(base, [Change.parse("--dtype=bfloat16")])
-    model = next(f for f in preflight(host, plan, facts(), None, tmp_path) if f.name == "model")
+    model = next(f for f in preflight(host, plan, facts(), None, str(tmp_path)) if f.name == "model")
     assert not model.ok and not model.forcible and "/no/model is not on this host" in model.text
     hub = make_plan(base_command(None, base.text.replace("/no/model", "org/name")), [Change.parse("--dtype=bfloat16")])
-    assert next(f for f in preflight(host, hub, facts(), None, tmp_path) if f.name == "model").ok
+    assert next(f for f in preflight(host, hub, facts(), None, str(tmp_path)) if f.name == "model").ok
 
 
 def test_the_disk_is_looked_at(host, tmp_path):

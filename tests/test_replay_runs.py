@@ -250,6 +250,7 @@ def test_the_same_over_ssh(tmp_path, how):
         if how == "whole":
             done = replay(tmp_path, "--launch", launch, *FIX, "--control", "--yes", *where)
             assert verdict(done) == "fixed", done.stdout + done.stderr
+            assert not (Path.home() / "runs").exists(), "the remote side writes below .cache alone"
             assert (tmp_path / "c.yaml").read_text() == "dtype: float16\n"
         else:
             words = [*FORENSICS, "replay", "--launch", launch, *FIX, "--yes", "--runs", "runs", "--db", "h.db", *where]

@@ -27,7 +27,7 @@ from forensics.replay.propose import Proposer, analysis_of
 from forensics.replay.record import Tried, remember
 from forensics.replay.request import Request, keep, resumed
 from forensics.replay.run import LIMITS
-from forensics.replay.session import Session, Settings, clean_up
+from forensics.replay.session import Session, Settings, clean_up, remote_folder
 from forensics.replay.show import Screen
 from forensics.replay.verify import Failing, Judgement, focus
 from forensics.schema.options import Options
@@ -144,7 +144,7 @@ def _run(job: Job, host: Host) -> int:
     until = time.monotonic() + _duration(request.budget)
     facts = ask_facts(host, plans[0].base)
     folder.save("host.json", _json(facts.data))
-    found = preflight(host, plans[0], facts, job.launch, folder.path)
+    found = preflight(host, plans[0], facts, job.launch, remote_folder(host, folder))
     screen.preflight(found)
     try:
         refuse(found, request.force)

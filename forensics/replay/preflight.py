@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import posixpath
 from dataclasses import dataclass
-from pathlib import Path
 
 from forensics.errors import ReplayError
 from forensics.grammar.command import Command
@@ -40,8 +39,8 @@ def nodes_of(command: Command) -> int:
     return int(flag.value) if flag and flag.value and flag.value.isdigit() else 1
 
 
-def preflight(host: Host, plan: Plan, facts: HostFacts, launch: LaunchInfo | None, folder: Path) -> list[Finding]:
-    """All checks, in the order in which they matter; nothing is started."""
+def preflight(host: Host, plan: Plan, facts: HostFacts, launch: LaunchInfo | None, folder: str) -> list[Finding]:
+    """All checks, in the order in which they matter; nothing is started. `folder`: where logs will go on that host."""
     command = plan.reads()
     found = [_sglang(facts, launch), *_ours(host, command)]
     found += _flags(plan, facts)
@@ -170,8 +169,8 @@ def _model(host: Host, command: Command, cwd: str | None) -> Finding:
     )
 
 
-def _disk(host: Host, folder: Path) -> Finding:
-    free = int(host.ask("free", path=str(folder))["bytes"])
+def _disk(host: Host, folder: str) -> Finding:
+    free = int(host.ask("free", path=folder)["bytes"])
     if free >= _DISK_BYTES:
         return Finding("disk", True, f"{free / 2**30:.0f} GiB free for logs")
     return Finding(

@@ -48,12 +48,7 @@ class Session:
         self.settings = settings
         self.before = before
         self.tell = tell
-        self.remote = self._remote_folder()
-
-    def _remote_folder(self) -> str:
-        if self.host.address.host == "local":
-            return str((self.folder.path / "agent").absolute())
-        return f"{self.host.about['cwd']}/.cache/forensics/{self.folder.name}"
+        self.remote = remote_folder(host, folder)
 
     # -- steps ---------------------------------------------------------------------------------------------------
 
@@ -155,6 +150,13 @@ class Session:
     def _passes(self, subset: list[Change], plan_of: Callable[[list[Change]], Plan]) -> bool:
         plan = plan_of(subset)
         return self.step("set-" + hashlib.sha256(plan.fixed.key.encode()).hexdigest()[:10], plan.fixed).passed
+
+
+def remote_folder(host: Host, folder: RunFolder) -> str:
+    """Where the agent keeps logs, id files and changed config files of a run, on its own host."""
+    if host.address.host == "local":
+        return str((folder.path / "agent").absolute())
+    return f"{host.about['cwd']}/.cache/forensics/{folder.name}"
 
 
 def _undecided(failing: Failing | None, control: Outcome) -> bool:
