@@ -1,13 +1,9 @@
-"""`forensics watch`: follows, waits, warns, reports; bounded, and true to line numbers."""
+"""The parts of `forensics watch`: following, patience, digest, state line; bounded, and true to line numbers."""
 
-import io
 import os
-import signal
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
+from watch_kit import CRASH, HEALTHY
 
 from forensics.errors import InputError
 from forensics.knowledge.store import load
@@ -16,44 +12,18 @@ from forensics.watch.digest import FIRST, MAX_BATCHES, MAX_FOR_GOOD, MAX_RECENT,
 from forensics.watch.follow import FileFollower, StreamFollower
 from forensics.watch.intake import Intake
 from forensics.watch.judge import judge_digest
-from forensics.watch.loop import Plan, Watch
 from forensics.watch.patience import CREDIT, SHARE, Patience, Waits
 from forensics.watch.state import State, duration
-from forensics.watch.voice import Voice
 
-ROOT = Path(__file__).parent.parent
-CRASH = ROOT / "samples/cases/run-gpu2-tp2_nan/log.txt"
-HEALTHY = ROOT / "samples/healthy/gpu2-tp2_healthy/log.txt"
 BATCH = (
     "[2026-05-02 10:00:{s:02d} TP0] Decode batch, #running-req: {n}, #token: 512, token usage: 0.25, "
     "cuda graph: True, gen throughput (token/s): 812.50, #queue-req: 3\n"
 )
 
 
-class Clock:
-    def __init__(self):
-        self.now = 100.0
-
-    def __call__(self):
-        return self.now
-
-
 @pytest.fixture(scope="module")
 def knowledge():
     return load(Options())
-
-
-def watching(path, knowledge, clock, reports, **plan):
-    out = io.StringIO()
-    follower = FileFollower(path)
-    loop = Watch(
-        follower, Options(), knowledge, Voice(out, 1e9), Plan(tick=0.0, **plan), reports.append, clock=clock
-    )  # fmt: skip
-    return loop, out
-
-
-def run(words, **more):
-    return subprocess.run([sys.executable, "-m", "forensics", "watch", *words], capture_output=True, **more)
 
 
 # -- following ---------------------------------------------------------------------------------------------------
@@ -274,172 +244,3 @@ def test_a_hostile_rank_name_does_not_reach_the_terminal():
 
 def test_durations():
     assert [duration(x) for x in (45, 300, 11_100)] == ["45s", "5min", "3h 05min"]
-
-
-# -- the loop ----------------------------------------------------------------------------------------------------
-
-
-def test_warns_while_the_server_lives_and_reports_at_its_death(tmp_path, knowledge):
-    lines = CRASH.read_bytes().split(b"\n")
-    sigquit = next(i for i, x in enumerate(lines) if b"eceived sigquit" in x or b"SIGQUIT received" in x)
-    log = tmp_path / "server.log"
-    log.write_bytes(b"\n".join(lines[:sigquit]) + b"\n")
-    clock, reports = Clock(), []
-    loop, out = watching(log, knowledge, clock, reports)
-    assert not loop.step()
-    assert "first failure" not in out.getvalue(), "other ranks may still speak"
-    clock.now += 3
-    assert not loop.step(), "nothing has said that the server is over"
-    assert "warning: first failure" in out.getvalue()
-    with log.open("ab") as more:
-        more.write(b"\n".join(lines[sigquit:]))
-    clock.now += 60
-    assert not loop.step()
-    clock.now += 5
-    assert loop.step()
-    assert loop.finish() == 1
-    assert reports[0].launches[-1].ended == "crashed"
-    assert out.getvalue().count("warning: first failure") == 1
-
-
-def test_a_failure_that_nothing_follows_is_a_death_after_the_longest_wait(tmp_path, knowledge):
-    lines = CRASH.read_bytes().split(b"\n")
-    sigquit = next(i for i, x in enumerate(lines) if b"eceived sigquit" in x or b"SIGQUIT received" in x)
-    log = tmp_path / "server.log"
-    log.write_bytes(b"\n".join(lines[:sigquit]) + b"\n")
-    clock, reports = Clock(), []
-    loop, _ = watching(log, knowledge, clock, reports)
-    loop.step()
-    clock.now += 3
-    assert not loop.step()
-    clock.now += 25
-    assert loop.step()
-
-
-def test_a_known_risk_is_told_before_anything_fails(tmp_path, knowledge):
-    log = tmp_path / "server.log"
-    log.write_bytes((ROOT / "samples/cases/a-glm5-nvfp4-sm120-deepgemm-nan/log.txt").read_bytes())
-    clock = Clock()
-    loop, out = watching(log, knowledge, clock, [])
-    loop.step()
-    clock.now += 3
-    assert not loop.step()
-    assert "warning: risk: " in out.getvalue() and f"({log}:" in out.getvalue()
-
-
-def test_after_rotation_lines_count_from_one(tmp_path, knowledge):
-    lines = CRASH.read_bytes().split(b"\n")
-    at = next(i for i, x in enumerate(lines) if b"fired up" in x) + 1
-    log = tmp_path / "server.log"
-    log.write_bytes(b"\n".join(lines[:at]) + b"\n")
-    clock, reports = Clock(), []
-    loop, out = watching(log, knowledge, clock, reports)
-    assert not loop.step()
-    clock.now += 3
-    assert not loop.step()
-    os.rename(log, tmp_path / "server.log.1")
-    log.write_bytes(b"\n".join(lines[at:]))
-    clock.now += 60
-    assert not any(loop.step() for _ in range(3))
-    clock.now += 5
-    assert loop.step()
-    assert f"({log}:1)" in out.getvalue()
-    assert loop.finish() == 1
-    first = reports[0].launches[-1].first_failure
-    assert (first.where.path, first.where.line) == (str(log), 1)
-
-
-def test_silence_is_told_once_per_doubling(tmp_path, knowledge):
-    log = tmp_path / "server.log"
-    log.write_bytes(HEALTHY.read_bytes().split(b"Capture")[0])
-    clock = Clock()
-    loop, out = watching(log, knowledge, clock, [])
-    loop.step()
-    for _ in range(20):
-        clock.now += 60
-        assert not loop.step()
-    assert out.getvalue().count("warning: no line for") == 4
-
-
-def test_silence_names_the_rank_that_is_behind(tmp_path, knowledge):
-    lines = HEALTHY.read_bytes().split(b"\n")
-    at = next(i for i, x in enumerate(lines) if b"Load weight begin" in x and b"TP1" in x)
-    kept = [x for i, x in enumerate(lines) if i <= at or (i < at + 200 and b" TP0]" in x)]
-    stop = next(i for i, x in enumerate(kept) if b"Memory pool end" in x) + 1
-    log = tmp_path / "server.log"
-    log.write_bytes(b"\n".join(kept[:stop]) + b"\n")
-    clock = Clock()
-    loop, out = watching(log, knowledge, clock, [])
-    loop.step()
-    clock.now += 3
-    loop.step()
-    clock.now += 200
-    loop.step()
-    assert "no line for 3min (kv-pool); TP1 still in load" in out.getvalue()
-
-
-def test_the_end_of_the_process_is_the_end_of_the_watch(tmp_path, knowledge):
-    child = subprocess.Popen([sys.executable, "-c", "pass"])
-    child.wait()
-    log = tmp_path / "server.log"
-    log.write_bytes(b"[2026-05-02 10:00:00 TP0] Load weight begin. avail mem=70.11 GB\n")
-    reports = []
-    loop, _ = watching(log, knowledge, Clock(), reports, pid=child.pid)
-    assert not loop.step()
-    assert loop.step()
-    loop.finish()
-    assert len(reports) == 1
-
-
-# -- the command -------------------------------------------------------------------------------------------------
-
-
-def test_a_crash_in_a_pipe():
-    done = run(["-"], input=CRASH.read_bytes())
-    assert done.returncode == 1
-    plain = subprocess.run(
-        [sys.executable, "-m", "forensics", "analyze", "-"], input=CRASH.read_bytes(), capture_output=True
-    )
-    assert done.stdout == plain.stdout, "the final report is the full one"
-
-
-def test_a_clean_stop_in_a_pipe_and_passing_the_log_on():
-    data = HEALTHY.read_bytes()
-    done = run(["-", "--tee"], input=data)
-    assert done.returncode == 0
-    assert done.stdout == data
-    assert b"no failure" in done.stderr
-
-
-def test_ctrl_c_in_a_pipe_takes_the_last_words(tmp_path):
-    """The server in front of the pipe ends after its own Ctrl-C; the report still comes, and the code is 130."""
-    into = subprocess.Popen(
-        [sys.executable, "-m", "forensics", "watch", "-"],
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-    )  # fmt: skip
-    lines = HEALTHY.read_bytes().split(b"\n")
-    into.stdin.write(b"\n".join(lines[:-5]) + b"\n")
-    into.stdin.flush()
-    assert b"lines" in into.stderr.readline(), "it reads"
-    into.send_signal(signal.SIGINT)
-    out, err = into.communicate(b"\n".join(lines[-5:]))
-    assert into.returncode == 130
-    assert b"interrupted" in err and b"Launch" in out
-
-
-def test_nothing_in_the_pipe_is_bad_input():
-    assert run(["-"], input=b"").returncode == 2
-
-
-def test_a_dead_log_is_reported_at_once_and_written_to_a_file(tmp_path):
-    log, report = tmp_path / "server.log", tmp_path / "report.json"
-    log.write_bytes(CRASH.read_bytes())
-    words = [str(log), "--minimum", "0", "--quiet-time", "0", "--format", "json", "-o", str(report)]
-    done = run(words)
-    assert done.returncode == 1, done.stderr
-    assert b'"ended": "crashed"' in report.read_bytes()
-
-
-def test_a_missing_log_is_bad_input(tmp_path):
-    done = run([str(tmp_path / "none.log")])
-    assert done.returncode == 2 and b"no such file" in done.stderr

@@ -27,7 +27,7 @@ EXAMPLES = """Examples:
 
 State and warnings go to standard error, the final report to standard output.
 
-Exit code: 0 the server stopped cleanly, 1 it failed, 2 bad input or usage, 130 interrupted."""
+Exit code: 0 the server stopped cleanly, 1 it failed, 2 bad input or usage or no line of a server, 130 interrupted."""
 
 
 @app.command(epilog=EXAMPLES, no_args_is_help=True)

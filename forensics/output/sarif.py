@@ -179,7 +179,10 @@ def _location(where: Where, text: str = "") -> dict[str, Any]:
 def _uri(path: str) -> str:
     from urllib.parse import quote
 
-    return "stdin" if path == "-" else quote(path, safe="/")
+    if path == "-":
+        return "stdin"
+    # an absolute path is a URI of its own; a relative one is a reference that the reader resolves
+    return ("file://" if path.startswith("/") else "") + quote(path, safe="/")
 
 
 def _step(where: Where, text: str) -> dict[str, Any]:

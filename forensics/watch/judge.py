@@ -44,3 +44,11 @@ def judge_all(sources: Sequence[Source], options: Options, knowledge: Knowledge)
 def is_dead(found: Report) -> bool:
     """Whether the last launch is over."""
     return bool(found.launches) and found.launches[-1].ended in DEAD
+
+
+def is_foreign(report: Report) -> bool:
+    """Whether nothing in the input is of an sglang server: no fact, no rank, no stage, no failure."""
+    return not any(
+        x.first_failure or x.failures or x.facts or x.ranks.seen or x.progress or x.reached not in ("", "config")
+        for x in report.launches
+    )

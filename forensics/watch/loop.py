@@ -13,7 +13,7 @@ from forensics.schema.report import Report
 from forensics.watch.digest import Digest
 from forensics.watch.follow import Follower
 from forensics.watch.intake import ALARMS, Intake, Piece
-from forensics.watch.judge import BOUNDED, is_dead, judge_all, judge_digest
+from forensics.watch.judge import BOUNDED, is_dead, is_foreign, judge_all, judge_digest
 from forensics.watch.patience import Patience, Waits
 from forensics.watch.state import State
 from forensics.watch.voice import Voice
@@ -129,6 +129,8 @@ class Watch:
             return False
         launch = found.launches[-1]
         self.state.judged(launch)
+        if is_foreign(found):
+            self.voice.say("warning: no line of an sglang server so far: is this its log?", "foreign")
         self.voice.warn(found, self.place)
         if self.plan.until_failure and launch.first_failure is not None and launch.ended not in ("running", "log-ends"):
             return True
@@ -155,13 +157,16 @@ class Watch:
             self._take(self.intake.feed(data, final=self.follower.ended()), self.clock())
 
     def finish(self) -> int:
-        """The final report; 1 where it names a failure or the server was killed or hung."""
+        """The final report; 1 where it names a failure or the server was killed or hung, 2 where no server was seen."""
         found = self._final()
         if found is None:
             self.voice.say("nothing that a server prints was read")
             return 2
         self.last_report = found
         self.on_report(found)
+        if is_foreign(found):
+            self.voice.say("no line of an sglang server was read: is this its log?")
+            return 2
         launch = found.launches[-1] if found.launches else None
         bad = launch is not None and (launch.first_failure is not None or launch.ended in ("crashed", "killed", "hung"))
         return int(bad)
