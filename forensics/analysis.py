@@ -27,7 +27,7 @@ from forensics.schema.block import Block
 from forensics.schema.options import Options
 from forensics.schema.report import ProblemInfo, Report, SourceInfo, Tool
 from forensics.timeline.failures import find_failures
-from forensics.timeline.launches import find_launches
+from forensics.timeline.launches import LAUNCHES, NEWEST, OLDEST, find_launches
 from forensics.version import VERSION
 
 
@@ -62,6 +62,9 @@ def report(reading: Reading, options: Options, knowledge: Knowledge) -> Report:
             f"--launch {options.launch}: the input has {len(reading.cases)} launches",
             hint="`--launch all` lists them",
         )
+    if found.coarse:
+        message = "the launches differ in too many settings: which of them is nearest was told by their number alone"
+        problems.append(ProblemInfo(message=message, code="input-launches"))
     focus = next((c for c in reading.cases if c.launch.id == found.focus), None)
     compared = compare_baseline(focus, baseline.cases[-1], places) if baseline and focus and baseline.cases else None
     return Report(
@@ -102,14 +105,7 @@ def read_table(
     rules = knowledge.rules
     earlier: list[Case] = []
     launches = find_launches(table, blocks, options)
-    if launches and launches[0].id != "L1":
-        left = int(launches[0].id.removeprefix("L")) - 1
-        hint = "--since, or a part of the log, gets at the older ones"
-        problems = (
-            *problems,
-            ProblemInfo(message=f"the first {left} launches were left out", code="input-launches", hint=hint),
-        )
-    problems = (*problems, *_left_out(table))
+    problems = (*problems, *_left_out(table, len(launches)))
     for launch in launches:
         named = replace(launch, id=prefix + launch.id.removeprefix("L"))
         signals = match_rules(rules, table, blocks, named)
@@ -118,14 +114,20 @@ def read_table(
     return Reading(table, blocks, tuple(earlier), problems)
 
 
-def _left_out(table: EventTable) -> list[ProblemInfo]:
-    """What of tracebacks and floods was counted and not read, as problems of the input."""
+def _left_out(table: EventTable, described: int) -> list[ProblemInfo]:
+    """What was counted and not read, as problems of the input."""
     told = (
         (FRAMES_LEFT_OUT, f"of stacks with more than {MAX_STACK} lines only the ends were read: {{}} lines left out"),
         (LEFT_OUT, f"of {MAX_REGION}+ lines of tracebacks and dumps only the ends were read: {{}} lines left out"),
     )
     found = [(text, table.memo.get(key)) for key, text in told]
-    return [ProblemInfo(message=text.format(f"{n:,}"), code="input-blocks") for text, n in found if n]
+    problems = [ProblemInfo(message=text.format(f"{n:,}"), code="input-blocks") for text, n in found if n]
+    launches = int(table.memo.get(LAUNCHES, described))
+    if launches > described:
+        message = f"of {launches:,} launches the first {OLDEST} and the last {NEWEST} are described"
+        hint = "--launch N describes the one that you name, too"
+        problems.append(ProblemInfo(message=message, code="input-launches", hint=hint))
+    return problems
 
 
 def bundled_reports(names: Sequence[str]) -> tuple[Path, ...]:

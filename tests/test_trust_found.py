@@ -52,23 +52,6 @@ def test_absurd_sizes_are_not_believed(size, tmp_path, capsys):
     assert number({}, "args.tp_size") == 1
 
 
-def test_more_launches_than_are_described_are_counted(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr("forensics.timeline.launches.MAX_LAUNCHES", 3)
-    path = tmp_path / "a.log"
-    one = "[2026-03-01 1{}:00:00] server_args=ServerArgs(model_path='/m', tp_size=1, port={})\n[2026-03-01 1{}:00:59 TP0] Load weight begin. avail mem=1.0 GB\n[2026-03-01 1{}:01:59] The server is fired up and ready to roll!\n"
-    path.write_text("".join(one.format(i, i, i, i) for i in range(8)))
-    assert run(["analyze", "--format", "json", "--launch", "all", str(path)]) in (0, 1)
-    out = capsys.readouterr().out
-    assert "the first 5 launches were left out" in out
-    assert '"L8"' in out and '"L5"' not in out
-
-
-def test_many_ranks_are_bounded(tmp_path, capsys):
-    path = tmp_path / "a.log"
-    path.write_text("".join(f"[2026-03-01 10:00:01 TP{i}] Load weight end. elapsed=1 s\n" for i in range(0, 40_000, 3)))
-    assert run(["analyze", "-q", str(path)]) in (0, 1)
-
-
 def test_a_bundle_keeps_one_line_for_one_line(tmp_path):
     from forensics.collect.logs import copied
 

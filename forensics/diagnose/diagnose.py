@@ -32,6 +32,8 @@ class Diagnosed:
     launches: tuple[LaunchInfo, ...]
     attempts: tuple[AttemptInfo, ...]
     focus: str | None
+    coarse: bool = False
+    """Too many settings differ between the launches to compare them all one by one."""
 
 
 def diagnose(
@@ -58,7 +60,8 @@ def diagnose(
         else _brief(c, places)
         for c in cases
     )
-    return Diagnosed(infos, attempts(cases, found, places, weighed.trials), focus)
+    rows = attempts(cases, found, places, weighed.trials)
+    return Diagnosed(infos, rows, focus, weighed.trials.coarse)
 
 
 def choose_focus(cases: Sequence[Case], options: Options) -> str | None:

@@ -95,11 +95,20 @@ def _counts(change: Changed, before: Launch, after: Launch) -> Varied | None:
     return _placed(Varied(change.kind, change.name, change.before, change.after), before, after)
 
 
+MAX_COMPARED = 20_000
+"""Settings that differ between two launches, over all pairs, that are looked at one by one: ten launches of fifty
+fields each. A log in which every launch differs from all others in hundreds of fields has more."""
+
+
 class Trials:
     """Variations between launches, each computed once: launches with equal settings (a crash loop) count as one."""
 
     def __init__(self) -> None:
         self._settings: dict[int, int] = {}
+        self.coarse = False
+        """Whether launches were held against each other by the number of their settings that differ, for the cost."""
+        self._compared = 0
+        self._sets: list[frozenset[tuple[str, str]]] = []
         self._known: dict[frozenset[tuple[str, str]], int] = {}
         self._varied: dict[tuple[int, int], tuple[Varied, ...]] = {}
         self._placed: dict[tuple[int, int], tuple[Varied, ...]] = {}
@@ -113,7 +122,10 @@ class Trials:
         """A number that is equal for launches whose settings are."""
         found = self._settings.get(id(launch))
         if found is None:
-            found = self._known.setdefault(_settings(launch), len(self._known))
+            settings = _settings(launch)
+            found = self._known.setdefault(settings, len(self._known))
+            if found == len(self._sets):
+                self._sets.append(settings)
             self._settings[id(launch)] = found
             self._kept.append(launch)
         return found
@@ -141,9 +153,23 @@ class Trials:
         key = (*(id(e) for e in earlier), id(launch))
         found = self._nearest.get(key)
         if found is None:
-            counted = [(len(self._between(e, launch)), n) for n, e in enumerate(earlier)]
+            counted = [(self._distance(e, launch), n) for n, e in enumerate(earlier)]
             found = self._nearest[key] = earlier[min(counted)[1]]
         return found
+
+    def _distance(self, before: Launch, after: Launch) -> int:
+        """How many variables differ; once many were compared in detail, how many settings do."""
+        key = self.settings(before), self.settings(after)
+        if key[0] == key[1]:
+            return 0
+        if key in self._varied:
+            return len(self._varied[key])
+        differing = len(self._sets[key[0]] ^ self._sets[key[1]])
+        self._compared += differing
+        if self._compared > MAX_COMPARED:
+            self.coarse = True
+            return differing
+        return len(self._between(before, after))
 
     def _between(self, before: Launch, after: Launch) -> tuple[Varied, ...]:
         """What differs, with places in the first launches that had these settings."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -59,11 +60,99 @@ def read_server_args(text: str) -> ServerArgs | None:
     form = "call" if body.startswith("ServerArgs(") else "dict" if body.startswith("{") else ""
     if not form:
         return None
+    quick = _by_field(body, start, form)
+    if quick is not None:
+        return quick
     tree, truncated = _parse(body)
     if tree is None:
         return ServerArgs((), form, True)
     fields = tuple(_argument(pair, start) for pair in tree.children if isinstance(pair, Tree))
     return ServerArgs(fields, form, truncated)
+
+
+_TOKEN = re.compile(r"'(?:[^'\\]|\\.)*(?:'|\Z)|\"(?:[^\"\\]|\\.)*(?:\"|\Z)|[()\[\]{},]", re.DOTALL)
+_NAME = re.compile(r"[ \t]*([A-Za-z_][\w.]*)[ \t]*=[ \t]*")
+_KEY = re.compile(r"[ \t]*('[^'\\\n]*')[ \t]*:[ \t]*")
+_STRING = re.compile(r"'[^'\\\n]*'|\"[^\"\\\n]*\"")
+_PLAIN_NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:e[-+]?\d+)?")
+_WORDS: dict[str, Value] = {"True": True, "False": False, "None": None}
+
+
+def _by_field(body: str, offset: int, form: str) -> ServerArgs | None:
+    """The fields one by one: plain values at sight, the rest each by the grammar. None where the grammar has to see
+    the whole: a field that it refuses, or `<…>`, which may hold commas."""
+    if "<" in body:
+        return None
+    cuts, end = _fields(body)
+    if end is not None and body[end] != (")" if form == "call" else "}"):
+        return None
+    found: list[Argument] = []
+    start = cuts[0] + 1
+    for stop in cuts[1:]:
+        field = _field(body, start, stop, form)
+        if field is None:
+            return None if body[start:stop].strip(" \t") or stop != end else ServerArgs(tuple(found), form)
+        name, value, a, b = field
+        found.append(Argument(name, value, offset + a, offset + b))
+        start = stop + 1
+    return ServerArgs(tuple(found), form, end is None)
+
+
+def _fields(body: str) -> tuple[list[int], int | None]:
+    """Places of the opening bracket, of the commas between fields, and of the closing one, with the latter's place;
+    without one (None) the dump is cut off after the last comma."""
+    cuts: list[int] = []
+    depth = 0
+    for match in _TOKEN.finditer(body):
+        char = body[match.start()]
+        if char in "([{":
+            depth += 1
+            if depth == 1:
+                cuts.append(match.start())
+            elif depth > MAX_DEPTH:
+                break
+        elif char in ")]}":
+            depth -= 1
+            if depth <= 0:
+                return [*cuts, match.start()], match.start()
+        elif char == "," and depth == 1:
+            cuts.append(match.start())
+    return cuts, None
+
+
+def _field(body: str, start: int, stop: int, form: str) -> tuple[str, Value, int, int] | None:
+    """Name, value and place of the field in [start, stop); None where the grammar refuses it."""
+    while start < stop and body[start] in " \t":
+        start += 1
+    while start < stop and body[stop - 1] in " \t":
+        stop -= 1
+    named = (_NAME if form == "call" else _KEY).match(body, start, stop)
+    if named is None:
+        return None
+    text = body[named.end() : stop]
+    name = named.group(1) if form == "call" else named.group(1)[1:-1]
+    if text in _WORDS:
+        return name, _WORDS[text], start, stop
+    if _STRING.fullmatch(text):
+        return name, text[1:-1], start, stop
+    if _PLAIN_NUMBER.fullmatch(text):
+        return name, _number(text), start, stop
+    value = _other(text)
+    return None if value is _REFUSED else (name, value, start, stop)
+
+
+_REFUSED = "\x00refused"
+
+
+@lru_cache(maxsize=2048)
+def _other(text: str) -> Value:
+    """A value by the grammar; dumps repeat their lists and nested objects."""
+    try:
+        tree = _parser().parse(f"ServerArgs(x={text})")
+    except LarkError:
+        return _REFUSED
+    pairs = [pair for pair in tree.children if isinstance(pair, Tree)]
+    return _value(pairs[0].children[1]) if len(pairs) == 1 else _REFUSED
 
 
 def _parse(body: str) -> tuple[Tree[Token] | None, bool]:

@@ -63,11 +63,14 @@ def changes(before: Launch, after: Launch) -> tuple[Changed, ...]:
         one, two = _values(before, prefix), _values(after, prefix)
         if kind == "flag" and (not one or not two):
             continue
-        for name in sorted(one.keys() | two.keys()):
+        for name in sorted(n for n in one.keys() | two.keys() if one.get(n, _UNSET) is not two.get(n, _UNSET)):
             a, b = one.get(name), two.get(name)
             if not (equal(a, b) or _ignored(kind, name) or _missing_field(kind, name, one, two)):
                 found.append(Changed(kind, name, a, b))
     return tuple(found)
+
+
+_UNSET: Value = "\x00unset"
 
 
 def equal(a: Value, b: Value) -> bool:

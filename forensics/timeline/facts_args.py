@@ -38,8 +38,9 @@ def add_server_args(sheet: Sheet) -> None:
         dump = read_server_args(sheet.table.text(row))
         if dump is None or not dump.arguments:
             continue
+        place = sheet.placer(row)
         for argument in dump.arguments:
-            sheet.put(f"args.{argument.name}", argument.value, sheet.place(row, argument.start, argument.end))
+            sheet.put(f"args.{argument.name}", argument.value, place(argument.start, argument.end))
         _aliases(sheet)
         return
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -49,6 +51,19 @@ class Sheet:
             return span
         begin = int(self.table.offset[row]) + at
         return Span(span.path, span.line, column, begin, begin + len(text.encode()))
+
+    def placer(self, row: int) -> Callable[[int, int], Span]:
+        """`place` for many parts of one message: a plain line is looked at once."""
+        raw, text, column = self.table.raw(row), self.table.text(row), self.table.column(row)
+        whole = self.table.span(row, column)
+        if not raw.isascii() or raw[column - 1 :] != text.encode():
+            return partial(self.place, row)
+        begin = whole.byte_start + column - 1
+
+        def place(start: int, end: int) -> Span:
+            return Span(whole.path, whole.line, column + start, begin + start, begin + min(end, len(text)))
+
+        return place
 
     def first_rows(self) -> list[tuple[str, str, int]]:
         """(kind, masked text, first row) of every shape that occurs in the launch, in row order."""

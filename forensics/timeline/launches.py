@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
@@ -36,9 +37,13 @@ class _Part:
         return (float(times.min()), float(times.max())) if len(times) else None
 
 
-MAX_LAUNCHES = 1000
-"""The newest launches of an input that are described; launches are compared with each other, so that the cost grows
-with the square of their number."""
+OLDEST, NEWEST = 20, 100
+"""Launches of an input that are described: the first ones, the latest ones, and the one asked for. Launches are
+compared with each other, so that their cost grows with the square of their number."""
+
+
+LAUNCHES = "launches"
+"""Key of the table's memo under which the number of all launches stands."""
 
 
 def find_launches(table: EventTable, blocks: tuple[Block, ...], options: Options) -> tuple[Launch, ...]:
@@ -52,8 +57,14 @@ def find_launches(table: EventTable, blocks: tuple[Block, ...], options: Options
         rows = _in_window(table, rows, options)
         if len(rows):
             parts.extend(_parts(table, blocks, source, rows))
-    groups = list(enumerate(_grouped(table, parts), start=1))[-MAX_LAUNCHES:]
-    return tuple(_launch(table, blocks, options, group, f"L{place}") for place, group in groups)
+    groups = _grouped(table, parts)
+    table.memo[LAUNCHES] = len(groups)
+    asked = int(options.launch) if options.launch.isdigit() else 0
+    return tuple(
+        _launch(table, blocks, options, group, f"L{place}")
+        for place, group in enumerate(groups, start=1)
+        if place <= OLDEST or place > len(groups) - NEWEST or place == asked
+    )
 
 
 def _in_window(table: EventTable, rows: Rows, options: Options) -> Rows:
@@ -96,15 +107,22 @@ _AROUND_ENV = frozenset({"env-report", "nvidia-smi", "blank", "shell", "python-w
 
 
 def _grouped(table: EventTable, parts: list[_Part]) -> list[list[_Part]]:
-    """Join parts of different inputs that are one launch: other nodes and other services at the same time."""
+    """Join parts of different inputs that are one launch: other nodes and other services at the same time. Launches
+    that are not described are counted, not joined."""
+    single = len(table.sources) == 1
+    total = Counter(part.source for part in parts)
     groups: list[list[_Part]] = []
-    if len(table.sources) == 1:
-        groups = [[part] for part in parts]
-        parts = []
+    open_: list[list[_Part]] = []
+    seen: Counter[int] = Counter()
     for part in parts:
-        home = next((g for g in groups if _together(table, g, part)), None)
+        seen[part.source] += 1
+        if single or OLDEST < seen[part.source] <= total[part.source] - NEWEST:
+            groups.append([part])
+            continue
+        home = next((g for g in open_ if _together(table, g, part)), None)
         if home is None:
             groups.append([part])
+            open_.append(groups[-1])
         else:
             home.append(part)
     return sorted(groups, key=lambda g: min(int(p.rows[0]) for p in g))

@@ -45,6 +45,8 @@ _CHILD = re.compile(
 _SAME_START_S = 900.0
 _FIELDS_READ = 1 << 16
 MAX_INITS = 4096
+MAX_HELD = 512
+"""Prints of one launch that a further one is compared with."""
 CONFIG_S = 600.0
 """Lines of the config stage stand at most this long before `server_args=`."""
 _PRINTED = needle(r"^(?:server_args: \{|server_args=)")
@@ -66,10 +68,27 @@ class Start:
 
 def find_starts(table: EventTable, rows: Rows) -> list[Start]:
     """The `server_args=` lines among `rows`, in order."""
-    stated = [s.id for s, _ in firsts(table).matching(_PRINTED)]
-    printed = rows_of_shapes(table, (*stated, *(s.id for s in table.shapes if s.kind == "server-args")))
+    if not len(rows):
+        return []
+    places, starts = _all_starts(table)
+    low, high = np.searchsorted(places, (rows[0], rows[-1] + 1)).tolist()
+    kept = set(within(places[low:high], rows).tolist())
+    return [start for start in starts[low:high] if start.row in kept]
+
+
+def _all_starts(table: EventTable) -> tuple[Rows, list[Start]]:
+    """All `server_args=` lines of the table, read once: their rows, and what they say."""
+    found: tuple[Rows, list[Start]] | None = table.memo.get("starts")
+    if found is None:
+        stated = [s.id for s, _ in firsts(table).matching(_PRINTED)]
+        printed = rows_of_shapes(table, (*stated, *(s.id for s in table.shapes if s.kind == "server-args")))
+        found = table.memo["starts"] = (printed, _read_starts(table, printed))
+    return found
+
+
+def _read_starts(table: EventTable, rows: Rows) -> list[Start]:
     starts = []
-    for row in within(printed, rows).tolist():
+    for row in rows.tolist():
         text = table.text(row)[:_FIELDS_READ]
         fields = {m.group(1): m.group(2).strip("'\"") for m in reversed(list(_FIELD.finditer(text)))}
         starts.append(Start(row, table.time_of(row), fields, service_of(table.raw(row)), int(table.rank[row]) >= 0))
@@ -129,7 +148,7 @@ def cuts(table: EventTable, rows: Rows, blocks: tuple[Block, ...] = ()) -> list[
         ended = _any_between(ends, last - 1, anchor.row)
         started = _any_between(inits, begun, anchor.row)
         if anchor.start is not None and held and _same(held, anchor.start, ended, started):
-            held.append(anchor.start)
+            _hold(held, anchor.start)
             last = anchor.row
             continue
         if _begins(anchor, ended, started, bool(held), opened, table):
@@ -142,6 +161,12 @@ def cuts(table: EventTable, rows: Rows, blocks: tuple[Block, ...] = ()) -> list[
         last = anchor.row
         opened = True
     return found
+
+
+def _hold(held: list[Start], new: Start) -> None:
+    """One more print of a launch: the first ones and the latest are remembered."""
+    del held[MAX_HELD - 1 :]
+    held.append(new)
 
 
 def _begins(anchor: _Anchor, ended: bool, started: bool, held: bool, opened: bool, table: EventTable) -> bool:
@@ -243,13 +268,13 @@ def _boundary(table: EventTable, rows: Rows, ends: Rows, last: int, anchor: _Anc
     row = anchor.row
     if anchor.kind in ("command", "usage"):
         return _with_shell_lines(table, row, last)
-    between = rows[(rows > last) & (rows < row)]
+    between = rows[np.searchsorted(rows, last, "right") : np.searchsorted(rows, row)]
     if not len(between):
         return row
     foreign = np.zeros(len(between), dtype=bool)
     foreign |= table.rank[between] >= 0
-    foreign |= np.isin(between, ends)
-    foreign |= np.isin(between, _old_rows(table))
+    foreign |= _are_in(between, ends)
+    foreign |= _are_in(between, _old_rows(table))
     foreign |= between < _last_hot(table, row, last)
     now = table.time[row]
     if not np.isnan(now):
@@ -258,6 +283,14 @@ def _boundary(table: EventTable, rows: Rows, ends: Rows, last: int, anchor: _Anc
     if not len(at):
         return int(between[0])
     return int(between[at[-1] + 1]) if at[-1] + 1 < len(between) else row
+
+
+def _are_in(rows: Rows, others: Rows) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    """Which of a few rows are among many (both ascending)."""
+    if not len(others):
+        return np.zeros(len(rows), dtype=bool)
+    at = np.minimum(np.searchsorted(others, rows), len(others) - 1)
+    return np.asarray(others[at] == rows)
 
 
 def _last_hot(table: EventTable, row: int, last: int) -> int:
