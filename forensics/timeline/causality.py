@@ -45,8 +45,8 @@ def first_failure(
         # Faults of start-up that were survived come back into question: something still fails while serving.
         causes = [e for e in survived if e.nature == roles.CAUSE]
         return causes[0] if causes else serving[0]
-    killed = [e for e in episodes if e.first.key == "killed-by-shell" and e.stage in _STARTUP]
-    if killed and not survived and not any(e.first.key == "sigquit" for e in episodes):
+    killed = [e for e in episodes if e.first.key == "killed-by-shell"]
+    if killed and not survived and not any(e.first.key in ASKED_TO_END for e in episodes):
         return killed[0]
     degraded = [e for e in episodes if e.nature == roles.DEGRADED and not (served and e.first.key in ROUTINE_IF_SERVED)]
     if degraded:
@@ -66,6 +66,8 @@ EXPLAINED_BY_HINTS = frozenset({"child-died", "kv-transfer", "warmup-failed", "e
 HINT_S = 10.0
 ROUTINE_IF_SERVED = frozenset({"weights-missing"})
 """Warnings that many working models print: they count only where the server never came up."""
+ASKED_TO_END = frozenset({"sigquit", "graceful", "kill-tree"})
+"""Signs that the server itself, or somebody with a plain signal, ended it: a kill after them is the clean-up."""
 LOOKS_BACK = frozenset({"kv-transfer"})
 """Victims whose cause was stated long before, and survived: a prefill server that never registered still serves."""
 
