@@ -116,7 +116,7 @@ def exit_reading(code: int) -> str:
     return f"exit code {code}: died by {names.get(number, plain)}"
 
 
-_EXIT_ANY = re.compile(r"exit ?code[:=]? ?(-?\d+)")
+_EXIT_ANY = re.compile(r"(?i)exit ?code[:=]? ?(-?\d+)")
 _WAIT_STATUS = re.compile(r"^Child process unexpectedly failed with exitcode=(\d+)")
 
 

@@ -44,6 +44,8 @@ _BLOCK_KINDS = frozenset(
         "gloo",
     }
 )
+_HEADS = frozenset({"cxx-frame"})
+"""Kinds that also hold the line above a native stack, which says what happened: its frames say nothing."""
 _ERROR_KINDS = frozenset({"error", "exception", "exit"})
 _GLOG_ERROR = re.compile(rb"(?:^|[\s\[])[EF]\d{3,8} \d\d:\d\d:\d\d\.\d+")
 _HARMLESS_TRACES = frozenset({"gc-hook", "ignored-import", "custom-allreduce", "optional-module"})
@@ -320,7 +322,7 @@ def _judged(table: EventTable) -> dict[int, Judgement]:
     found = table.memo.get("judged")
     if not isinstance(found, dict):
         first = firsts(table)
-        plain = (s for s in table.shapes if s.kind not in OPAQUE and s.kind not in _BLOCK_KINDS)
+        plain = (s for s in table.shapes if s.kind not in OPAQUE and (s.kind not in _BLOCK_KINDS or s.kind in _HEADS))
         judged = ((s.id, _judge(s, first.text(s.id), first.heads[s.id])) for s in plain)
         found = table.memo["judged"] = {shape: said for shape, said in judged if said is not None}
     return found
