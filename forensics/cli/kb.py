@@ -74,7 +74,9 @@ def _fixed(found: dict[Target, list[Problem]]) -> int:
 
     done = sum(fix_file(target.path, problems) for target, problems in found.items())
     if done:
-        typer.echo(f"{done} changed", err=True)
+        others = sorted({p.edit.path for each in found.values() for p in each if p.edit is not None and p.edit.path})
+        also = f", also in {', '.join(others)}: lint those, too" if others else ""
+        typer.echo(f"{done} changed{also}", err=True)
     return done
 
 
