@@ -152,3 +152,28 @@ def test_every_shape_is_read_once_for_all_launches(tmp_path):
     table = scan([tmp_path / "a.log"])
     assert firsts(table) is firsts(table)
     assert [firsts(table).text(s.id) for s in table.shapes] == [table.text(s.row).strip() for s in table.shapes]
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+def test_a_line_without_end_is_passed_over_the_same_way_whatever_the_chunks(processes, tmp_path, monkeypatch):
+    from forensics.engine import scan as scanning
+    from forensics.engine import worker
+    from forensics.schema.options import Options
+
+    monkeypatch.setattr(worker, "MAX_LINE", 9000)
+    monkeypatch.setattr(scanning, "MAX_LINE", 9000)
+    path = tmp_path / "a.log"
+    long = [
+        f"[2026-03-01 10:00:0{i} TP0] RuntimeError: {'x' * n}" for i, n in enumerate((20, 8000, 30_000, 9000, 400_000))
+    ]
+    path.write_text("\n".join([*long[:3], "Killed", *long[3:], "[2026-03-01 10:01:00 TP1] Load weight begin."]))
+    tables = [
+        scanning.scan([path], Options(chunk_bytes=size, processes=processes)) for size in (64, 1000, 8999, 1 << 20)
+    ]
+    lines = path.read_text().split("\n")
+    for table in tables:
+        assert table.line.tolist() == list(range(1, 8))
+        assert [table.text(r)[:10] for r in range(7)] == [line.partition("] ")[2][:10] or line for line in lines]
+        assert table.offset.tolist() == tables[0].offset.tolist()
+        assert table.length.tolist() == tables[0].length.tolist()
+    assert max(tables[0].length) == 9000

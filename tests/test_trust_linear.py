@@ -14,9 +14,6 @@ import pytest
 
 HERE = Path(__file__).parent
 SHORT = {
-    "forensics.diagnose.wording._COMPARISON": "conditions of findings: at most 2,000 characters",
-    "forensics.knowledge.draft._OPEN": "one message of a draft that a person asked for",
-    "forensics.knowledge.draft_report._OPEN": "one message of a draft that a person asked for",
     "forensics.output.terminal_words._RANK": "names of ranks",
 }
 """Patterns that only see short texts, and why."""

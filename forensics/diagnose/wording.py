@@ -15,7 +15,8 @@ _SHOWS = re.compile(r"the first failure shows {(\w+)}")
 _HELD = re.compile(r"{(\w+)}")
 _ARGUMENT = re.compile(r"\bargs\.([a-z][a-z0-9_]*)")
 _COMPARISON = re.compile(
-    r"([a-z][\w./-]*(?: [-+*/] [\w./-]+)*) (?:[<>!]?=|<|>) ([a-z][\w./-]*(?: [-+*/] [\w./-]+)*|[\d.]+)"
+    r"(?<![\w./-])([a-z][\w./-]*(?: [-+*/] [\w./-]+){0,8}) (?:[<>!]?=|<|>)"
+    r" ([a-z][\w./-]*(?: [-+*/] [\w./-]+){0,8}|[\d.]+)"
 )
 _VALUES = re.compile(r"the value is ([^,;]+), compared with ([^,;]+)")
 _FEATURE = re.compile(r"\bfeature\.([a-z][a-z0-9_]*) is (true|false)")

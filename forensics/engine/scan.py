@@ -15,7 +15,7 @@ from forensics.engine.probe import Probe, probe
 from forensics.engine.series import KINDS, Places, series_of
 from forensics.engine.table import HEADED, UNATTRIBUTED, EventTable, Shape
 from forensics.engine.unwrap import GrammarUnwrapper
-from forensics.engine.worker import SPLIT_ABOVE, Scanned, choose_engine, give_memory_back, scan_source
+from forensics.engine.worker import MAX_LINE, SPLIT_ABOVE, Scanned, choose_engine, give_memory_back, scan_source
 from forensics.errors import UsageError
 from forensics.grammar.header import WRAPPERS
 from forensics.ingest.inputs import Inputs, open_inputs
@@ -73,7 +73,7 @@ def _load_all(sources: Sequence[Source], options: Options, ranges: Ranges | None
 def _load(source: Source, options: Options) -> Assembled:
     seen = probe(source, options.wrapper)
     engine = choose_engine(options.engine, source.size)
-    chunk = max(64, options.chunk_bytes)
+    chunk = min(max(64, options.chunk_bytes), MAX_LINE)
     found = scan_source(source, seen, options.wrapper, chunk, options.processes, engine, options.progress)
     return assemble(found, seen)
 

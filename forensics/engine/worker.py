@@ -24,6 +24,8 @@ from forensics.ingest.sources import Source
 
 SPLIT_ABOVE = 64 << 20
 """Inputs above this size are scanned by two processes, unless told otherwise."""
+MAX_LINE = 32 << 20
+"""Bytes of one line that are held in memory; what lies beyond is passed over up to its end."""
 COMPILE_ABOVE = 400 << 20
 """Inputs above this size gain more from the compiled kernel than its loading takes."""
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
@@ -171,11 +173,12 @@ def scan_range(
     hot: dict[int, list[Hot]] = {DECODE: [], PREFILL: []}
     at, line, wanted = start, 1, chunk_bytes
     while at < stop:
-        padded = read_chunk(source, at, wanted, step, stop)
-        end = at + len(padded) - 2 * PAD
+        padded, skipped = read_chunk(source, at, wanted, step, stop)
+        end = at + len(padded) - 2 * PAD + skipped
         if end == at:
             break
         used, lines, rows, found = scanner.scan(padded, at, line, end >= stop)
+        used += skipped if used == len(padded) - 2 * PAD else 0
         # Nothing used: the chunk lies inside one message that a wrapper cut into lines.
         wanted = chunk_bytes if used else wanted * 2
         at, line = at + used, line + lines
@@ -216,9 +219,9 @@ def kernel_of(engine: str, table: MaskTable) -> Kernel:
     return compiled.CompiledKernel(table) if engine == "compiled" else NumpyKernel(table)
 
 
-def read_chunk(source: Source, at: int, wanted: int, step: int, stop: int) -> bytes:
+def read_chunk(source: Source, at: int, wanted: int, step: int, stop: int) -> tuple[bytes, int]:
     """Whole lines from line start `at` on, about `wanted` bytes (whole buckets of `step`, where there are any), never
-    beyond `stop`, between PADDING."""
+    beyond `stop`, between PADDING; and how many bytes of a last line that is longer than MAX_LINE were passed over."""
     end = at + wanted
     if step:
         end = max(end // step, at // step + 1) * step
@@ -226,7 +229,10 @@ def read_chunk(source: Source, at: int, wanted: int, step: int, stop: int) -> by
     parts = [PADDING, source.pread(at, end - at)]
     size = len(parts[1])
     more = 1 << 14
+    longest = parts[1].rfind(b"\n") + 1 + MAX_LINE
     while size and parts[-1][-1:] != b"\n" and at + size < stop:
+        if size > longest:
+            break
         tail = source.pread(at + size, min(more, stop - at - size))
         if not tail:
             break
@@ -234,7 +240,23 @@ def read_chunk(source: Source, at: int, wanted: int, step: int, stop: int) -> by
         parts.append(tail[:cut] if cut else tail)
         size += len(parts[-1])
         more = min(more * 4, 1 << 24)
-    return b"".join((*parts, PADDING))
+    if size - parts[-1].endswith(b"\n") > longest:
+        end = at + size if parts[-1].endswith(b"\n") else line_end(source, at + size, stop)
+        return b"".join((PADDING, b"".join(parts[1:])[:longest], PADDING)), end - at - longest
+    return b"".join((*parts, PADDING)), 0
+
+
+def line_end(source: Source, at: int, stop: int) -> int:
+    """Where the line that holds `at` ends: right after its newline, or at `stop`."""
+    while at < stop:
+        window = source.pread(at, min(1 << 20, stop - at))
+        found = window.find(b"\n")
+        if found >= 0:
+            return at + found + 1
+        if not window:
+            break
+        at += len(window)
+    return stop
 
 
 def join_hot(parts: list[Hot]) -> Hot:

@@ -146,7 +146,9 @@ def rule_file(identity: str, title: str, said: str, family: str) -> NewFile:
     return NewFile("rule", f"{family}/{identity}.yaml", text)
 
 
-_OPEN = re.compile(r"(?P<path>[\w.-]*(?:/[\w.+-]+){2,})|(?P<quoted>'[^']*'|\"[^\"]*\")|(?P<number>-?\b\d+(?:\.\d+)*)")
+_OPEN = re.compile(
+    r"(?P<path>(?<![\w.-])[\w.-]*(?:/[\w.+-]+){2,})|(?P<quoted>'[^']*'|\"[^\"]*\")|(?P<number>-?\b\d+(?:\.\d+)*)"
+)
 
 
 def open_pattern(said: str) -> str:
