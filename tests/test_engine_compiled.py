@@ -54,3 +54,18 @@ def test_engine_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compiled, "_compiled", {})
     with pytest.raises(UsageError, match="numba"):
         scan([path], Options(engine="compiled"))
+
+
+@needs_numba
+@pytest.mark.parametrize(("chunk", "processes"), [(500, 1), (1 << 22, 2)])
+def test_kernels_keep_the_same_lines_of_a_thinned_series(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, chunk: int, processes: int
+) -> None:
+    path = tmp_path / "g.log"
+    generate.main(path, 1)
+    odd = b"[2026-05-04 10:00:02 TP2] Decode batch, #running-req: 1e3, token usage: nan, #queue-req: -3\n"
+    path.write_bytes(path.read_bytes() + odd * 3)
+    monkeypatch.setattr("forensics.engine.thin.THIN_ABOVE", 1000)
+    monkeypatch.setattr("forensics.engine.thin.BUCKETS", 40)
+    expected = dump(scan([path], Options(engine="numpy")))
+    assert dump(scan([path], Options(engine="compiled", chunk_bytes=chunk, processes=processes))) == expected

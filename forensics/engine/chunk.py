@@ -34,7 +34,7 @@ from forensics.engine.records import (
     WRAPPER,
     MaskTable,
 )
-from forensics.engine.thin import METRICS, kept
+from forensics.engine.thin import METRICS, groups
 from forensics.grammar.header import CLOCK, EPOCH_US, FULL
 
 Array = npt.NDArray[Any]
@@ -246,7 +246,7 @@ class ChunkScanner:
             metrics = {
                 n: _column(self.kernel, c, words, padded, table, slots, at) for n, c in names.items() if n in METRICS
             }
-            keep = kept(where.base + at, rank, metrics, self.bucket)
+            keep = self.kernel.kept(groups(where.base + at, rank, self.bucket), metrics)
             self.thinned += len(pick) - len(keep)
             pick, rank = pick[keep], rank[keep]
             columns = {n: values[keep] for n, values in metrics.items()}

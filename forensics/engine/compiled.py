@@ -14,7 +14,8 @@ import numpy.typing as npt
 
 from forensics.engine.lines import POWERS, Lines
 from forensics.engine.mask import DIGITS_TO_ZERO
-from forensics.engine.numbers import PAD, Words8
+from forensics.engine.numbers import PAD, PADDING, Words8
+from forensics.engine.record import LineReader
 from forensics.engine.records import LONG_LINE, MaskTable
 from forensics.errors import UsageError
 
@@ -29,7 +30,8 @@ def available() -> bool:
 
 
 def _split(words: Any, start: int, stop: int, at: Any, length: Any, hashes: Any) -> int:
-    """Start, length and masked hash of each line of [start, stop); gives the number of lines.
+    """Start, length and masked hash of each line of [start, stop); gives the number of lines, -1 where there are more
+    than the arrays hold.
 
     `words` are the unaligned 8-byte words of the padded chunk. The padding holds newlines, so that a search for the
     end of a line always ends."""
@@ -43,7 +45,10 @@ def _split(words: Any, start: int, stop: int, at: Any, length: Any, hashes: Any)
     seven_bits = np.uint64(7)
     count = 0
     position = start
+    room = len(at)
     while position < stop:
+        if count == room:
+            return -1
         begin = position
         state = seed
         while True:
@@ -127,6 +132,21 @@ def _column(
     return hard
 
 
+def _extremes(values: Any, key: Any, best: Any, place: Any) -> None:
+    """The first lines with the lowest and the highest value in each group (`key`): values in `best`, indices in
+    `place`. nan is neither."""
+    for i in range(len(values)):
+        value, group = values[i], key[i]
+        if value < best[group, 0]:
+            best[group, 0] = value
+            place[group, 0] = i
+        if value > best[group, 1]:
+            best[group, 1] = value
+            place[group, 1] = i
+
+
+ROOM = 1 << 16
+"""Lines that a chunk is first taken to have."""
 _compiled: dict[str, Any] = {}
 
 
@@ -138,14 +158,19 @@ def _kernels() -> dict[str, Any]:
             raise UsageError(
                 "the compiled engine needs numba", hint="pip install 'sglang-forensics[fast]', or --engine numpy"
             ) from None
-        for function in (_split, _find, _column):
+        for function in (_split, _find, _column, _extremes):
             _compiled[function.__name__] = numba.njit(cache=True, nogil=True)(function)
     return _compiled
 
 
 def prepare() -> None:
-    """Load the compiler, so that processes that are forked later share it."""
-    _kernels()
+    """Load the compiler and the kernels, so that processes that are forked later share them."""
+    table = MaskTable(LineReader(), outer_time=False)
+    kernel = CompiledKernel(table)
+    kernel.lines(PADDING + b"\n" + PADDING).lookup(1)
+    none, nowhere = np.zeros(0, np.int32), np.zeros(0, np.int64)
+    kernel.column(Words8(PADDING), np.zeros((5, 1), np.int32), np.zeros(1), none, nowhere)
+    kernel.kept(np.zeros(1, np.int64), {"none": np.zeros(1)})
 
 
 class CompiledLines:
@@ -156,13 +181,14 @@ class CompiledLines:
         self._padded = padded
         size = len(padded) - 2 * PAD
         words = np.ndarray((len(padded) - 7,), "<u8", buffer=padded, strides=(1,))
-        room = padded.count(b"\n") + 1
-        self.at, self.length, self.hashes = (
-            np.empty(room, np.int64),
-            np.empty(room, np.int64),
-            np.empty(room, np.uint64),
-        )
-        self.count = int(_kernels()["_split"](words, PAD, PAD + size, self.at, self.length, self.hashes))
+        self.count = -1
+        while self.count < 0:
+            room = kernel.room
+            self.at, self.length = np.empty(room, np.int64), np.empty(room, np.int64)
+            self.hashes = np.empty(room, np.uint64)
+            self.count = int(_kernels()["_split"](words, PAD, PAD + size, self.at, self.length, self.hashes))
+            # To count the lines first would take as long as to split them.
+            kernel.room = room if self.count >= 0 else room * 4
 
     def line(self, index: int) -> bytes:
         index %= self.count
@@ -196,6 +222,8 @@ class CompiledKernel:
         self._keys = np.zeros(SLOTS, np.uint64)
         self._values = np.full(SLOTS, -1, np.int64)
         self._used = 0
+        self.room = ROOM
+        """Lines that the arrays of the next chunk hold."""
 
     def lines(self, padded: bytes) -> Lines:
         if self._generation != self.table.generation or self._used > SLOTS // 2:
@@ -224,3 +252,16 @@ class CompiledKernel:
         data = np.frombuffer(words.padded, np.uint8)
         hard = int(_kernels()["_column"](data, PAD, entry, constants, slots, at, POWERS, out, slow))
         return out, slow[:hard]
+
+    def kept(self, key: Array, metrics: dict[str, Array]) -> Array:
+        groups = int(key.max()) + 1
+        lines = np.arange(len(key))
+        ends = np.full((groups, 2), -1)
+        ends[key[::-1], 0], ends[key, 1] = lines[::-1], lines
+        keep = np.zeros(len(key), bool)
+        keep[ends[ends >= 0]] = True
+        for values in metrics.values():
+            best, place = np.tile((np.inf, -np.inf), (groups, 1)), np.full((groups, 2), -1)
+            _kernels()["_extremes"](values, key, best, place)
+            keep[place[place >= 0]] = True
+        return np.flatnonzero(keep)

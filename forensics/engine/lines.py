@@ -11,6 +11,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from forensics.engine import thin
 from forensics.engine.mask import DIGITS_TO_ZERO
 from forensics.engine.numbers import PAD, Words8
 from forensics.engine.records import LENGTH, SLOT_END, SLOT_FRACTION, SLOT_NEGATIVE, SLOT_WIDTH, SLOW, MaskTable
@@ -43,6 +44,10 @@ class Kernel(Protocol):
         """One column of hot lines that start at `at`: values (float64, nan where a line has none) and the indices of
         those that have to be read one by one. `entry` (field, plan) and `constants` (plan) are the places of this
         column's number, `slots` the plan of each line (-1: none)."""
+        ...
+
+    def kept(self, key: Array, metrics: dict[str, Array]) -> Array:
+        """`forensics.engine.thin.kept`."""
         ...
 
 
@@ -83,6 +88,9 @@ class NumpyKernel:
         if len(fast):
             values[fast] = self._numbers(words, entry, slots[fast], at[fast], width[fast])
         return values, np.flatnonzero(width == SLOW)
+
+    def kept(self, key: Array, metrics: dict[str, Array]) -> Array:
+        return thin.kept(key, metrics)
 
     @staticmethod
     def _numbers(words: Words8, entry: Array, slots: Array, at: Array, width: Array) -> Array:

@@ -15,7 +15,7 @@ from forensics.engine.probe import Probe, probe
 from forensics.engine.series import KINDS, Places, series_of
 from forensics.engine.table import HEADED, UNATTRIBUTED, EventTable, Shape
 from forensics.engine.unwrap import GrammarUnwrapper
-from forensics.engine.worker import MAX_LINE, SPLIT_ABOVE, Scanned, choose_engine, give_memory_back, scan_source
+from forensics.engine.worker import MAX_LINE, SPLIT_ABOVE, Scanned, Started, choose_engine, give_memory_back
 from forensics.errors import UsageError
 from forensics.grammar.header import WRAPPERS
 from forensics.ingest.inputs import Inputs, open_inputs
@@ -40,18 +40,73 @@ def scan(
     of processes, the compression, or who scans the `ranges`. Raises InputError when nothing usable was named.
     """
     options = options or Options()
+    if ranges is not None:
+        opened = _opened(inputs, options)
+        return _built(
+            [Loaded(s, seen) for s, seen in zip(opened, _ranged(opened, options, ranges), strict=True)], options
+        )
+    with Scan(inputs, options) as begun:
+        return begun.table()
+
+
+class Scan:
+    """A scan that has begun: `table` finishes it, leaving the block ends what still runs.
+
+    `ahead`: other work comes before `table` is asked for, and a second process reads meanwhile."""
+
+    def __init__(self, inputs: Inputs | Sequence[Source | Path | str], options: Options, ahead: bool = False) -> None:
+        self.sources = _opened(inputs, options)
+        self.options = options
+        self._first = _start(self.sources[0], options, ahead and len(self.sources) == 1) if self.sources else None
+
+    def __enter__(self) -> Scan:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self._first is not None:
+            self._first[1].close()
+
+    def table(self) -> EventTable:
+        """The table of all inputs; to be asked for once."""
+        return _built([Loaded(source, self._load(source)) for source in self.sources], self.options)
+
+    def _load(self, source: Source) -> Assembled:
+        first = self._first if source is self.sources[0] else None
+        seen, started = first or _start(source, self.options)
+        return assemble(started.finish(), seen)
+
+
+def _ranged(sources: Sequence[Source], options: Options, ranges: Ranges) -> list[Assembled]:
+    """The sources, scanned by somebody else."""
+    probes = [probe(source, options.wrapper) for source in sources]
+    found = ranges(sources, probes, options)
+    return [assemble(parts, seen) for parts, seen in zip(found, probes, strict=True)]
+
+
+def _built(loaded: list[Loaded], options: Options) -> EventTable:
+    large = any(item.source.size > SPLIT_ABOVE for item in loaded)
+    table = build_table(order_inputs(loaded), options)
+    loaded.clear()
+    if large:
+        give_memory_back()
+    return table
+
+
+def _opened(inputs: Inputs | Sequence[Source | Path | str], options: Options) -> tuple[Source, ...]:
     if options.wrapper is not None and options.wrapper not in WRAPPERS:
         raise UsageError(f"unknown wrapper {options.wrapper!r}", hint=f"one of: {', '.join(WRAPPERS)}")
     sources = _sources(inputs)
     if options.progress is not None:
         for source in sources:
             options.progress(source.name, 0, source.size)
-    loaded = [Loaded(source, seen) for source, seen in zip(sources, _load_all(sources, options, ranges), strict=True)]
-    table = build_table(order_inputs(loaded), options)
-    if any(source.size > SPLIT_ABOVE for source in sources):
-        del loaded
-        give_memory_back()
-    return table
+    return sources
+
+
+def _start(source: Source, options: Options, ahead: bool = False) -> tuple[Probe, Started]:
+    seen = probe(source, options.wrapper)
+    engine = choose_engine(options.engine, source.size)
+    chunk = min(max(64, options.chunk_bytes), MAX_LINE)
+    return seen, Started(source, seen, options.wrapper, chunk, options.processes, engine, options.progress, ahead)
 
 
 def _sources(inputs: Inputs | Sequence[Source | Path | str]) -> tuple[Source, ...]:
@@ -60,22 +115,6 @@ def _sources(inputs: Inputs | Sequence[Source | Path | str]) -> tuple[Source, ..
     opened = [x for x in inputs if isinstance(x, Source)]
     names = [str(x) for x in inputs if not isinstance(x, Source)]
     return (*opened, *(open_inputs(names).sources if names else ()))
-
-
-def _load_all(sources: Sequence[Source], options: Options, ranges: Ranges | None) -> list[Assembled]:
-    if ranges is None:
-        return [_load(source, options) for source in sources]
-    probes = [probe(source, options.wrapper) for source in sources]
-    found = ranges(sources, probes, options)
-    return [assemble(parts, seen) for parts, seen in zip(found, probes, strict=True)]
-
-
-def _load(source: Source, options: Options) -> Assembled:
-    seen = probe(source, options.wrapper)
-    engine = choose_engine(options.engine, source.size)
-    chunk = min(max(64, options.chunk_bytes), MAX_LINE)
-    found = scan_source(source, seen, options.wrapper, chunk, options.processes, engine, options.progress)
-    return assemble(found, seen)
 
 
 def build_table(groups: list[list[Loaded]], options: Options) -> EventTable:

@@ -23,12 +23,17 @@ def bucket_bytes(size: int) -> int:
     return 0 if size <= THIN_ABOVE else -(-size // BUCKETS // 4096) * 4096
 
 
-def kept(offset: Array, rank: Array, metrics: dict[str, Array], step: int) -> Array:
-    """Which batch lines stay, ascending: of each bucket and rank the first and last, and those with the lowest and
-    highest value of each metric."""
+def groups(offset: Array, rank: Array, step: int) -> Array:
+    """Number of the group, bucket and rank, of each batch line."""
     bucket = offset // step
     bucket -= bucket.min(initial=0 if not len(bucket) else int(bucket[0]))
-    key = bucket * (int(rank.max(initial=0)) + 2) + rank + 1
+    key: Array = bucket * (int(rank.max(initial=0)) + 2) + rank + 1
+    return key
+
+
+def kept(key: Array, metrics: dict[str, Array]) -> Array:
+    """Which batch lines stay, ascending: of each group the first and last, and those with the lowest and highest value
+    of each metric."""
     # Of numbers this small the sort counts digits, ten times as fast as by comparison.
     key = key.astype(np.int16) if len(key) and int(key.max()) < 1 << 15 else key
     order = np.argsort(key, kind="stable")

@@ -5,12 +5,14 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
 
 from forensics.engine import compiled
 from forensics.engine.chunk import ChunkScanner, Hot, Rows
+from forensics.engine.forked import Forked, spare_core
 from forensics.engine.lines import Kernel, NumpyKernel
 from forensics.engine.mask import DIGITS_TO_ZERO
 from forensics.engine.numbers import PAD, PADDING
@@ -26,6 +28,8 @@ SPLIT_ABOVE = 64 << 20
 """Inputs above this size are scanned by two processes, unless told otherwise."""
 MAX_LINE = 32 << 20
 """Bytes of one line that are held in memory; what lies beyond is passed over up to its end."""
+HEAD_START = 64 << 20
+"""Bytes that a child reads while its parent loads the rest of the program."""
 COMPILE_ABOVE = 400 << 20
 """Inputs above this size gain more from the compiled kernel than its loading takes."""
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
@@ -55,55 +59,58 @@ class Scanned:
     notes: list[str] = field(default_factory=list)
 
 
-def scan_source(
-    source: Source,
-    probe: Probe,
-    forced: str | None,
-    chunk_bytes: int,
-    processes: int,
-    engine: str = "numpy",
-    progress: Progress | None = None,
-) -> list[Scanned]:
-    """All ranges of a source, in order. `progress` hears of the first range only; the others keep pace with it."""
-    count = processes or (1 if source.size < SPLIT_ABOVE else 2)
-    cuts = cut_points(source, count, probe, forced)
-    ranges = list(pairwise(cuts))
-    if len(ranges) == 1:
-        return [scan_range(source, probe, forced, chunk_bytes, *ranges[0], engine, progress)]
-    if engine == "compiled":
-        compiled.prepare()
-    from concurrent.futures import ProcessPoolExecutor
-    from multiprocessing import get_context
+class Started:
+    """A source whose scan has begun: `finish` gives all of its ranges, in order.
 
-    with ProcessPoolExecutor(
-        len(ranges) - 1, mp_context=get_context("fork"), initializer=_inherit, initargs=(source,)
-    ) as pool:
-        later = [pool.submit(_scan_inherited, probe, forced, chunk_bytes, a, b, engine) for a, b in ranges[1:]]
-        first = scan_range(source, probe, forced, chunk_bytes, *ranges[0], engine, progress)
-        give_memory_back()
-        return [first, *(task.result() for task in later)]
+    Ranges but the first are read by children from the start. `ahead`: this process has other work before it gets to
+    its own range, so that the children's are longer; of a small source they are all of it."""
+
+    def __init__(
+        self,
+        source: Source,
+        probe: Probe,
+        forced: str | None,
+        chunk_bytes: int,
+        processes: int,
+        engine: str = "numpy",
+        progress: Progress | None = None,
+        ahead: bool = False,
+    ) -> None:
+        ahead = ahead and processes != 1 and source.size > 0 and spare_core()
+        count = processes or (2 if ahead or source.size >= SPLIT_ABOVE else 1)
+        ranges = list(pairwise(cut_points(source, count, probe, forced, HEAD_START if ahead else 0)))
+        if engine == "compiled" and len(ranges) > 1:
+            compiled.prepare()
+        call = partial(scan_range, source, probe, forced, chunk_bytes, engine=engine)
+        mine = 0 if ahead and len(ranges) == 1 else 1
+        self._own = [partial(call, *r, progress=progress) for r in ranges[:mine]]
+        self._children = [Forked(partial(call, *r)) for r in ranges[mine:]]
+
+    def finish(self) -> list[Scanned]:
+        """Read the first range, and wait for the others. `progress` hears of the first only; the others keep pace."""
+        try:
+            found = [read() for read in self._own]
+            if self._children:
+                give_memory_back()
+            return [*found, *(child.result() for child in self._children)]
+        finally:
+            self.close()
+
+    def close(self) -> None:
+        """End what still runs."""
+        for child in self._children:
+            child.close()
 
 
-_inherited: list[Source] = []
-
-
-def _inherit(source: Source) -> None:
-    _inherited[:] = [source]
-
-
-def _scan_inherited(
-    probe: Probe, forced: str | None, chunk_bytes: int, start: int, stop: int, engine: str = "numpy"
-) -> Scanned:
-    return scan_range(_inherited[0], probe, forced, chunk_bytes, start, stop, engine)
-
-
-def cut_points(source: Source, count: int, probe: Probe, forced: str | None) -> list[int]:
-    """Range borders: line starts that lie in no message cut by a wrapper, aligned to the thinning buckets."""
+def cut_points(source: Source, count: int, probe: Probe, forced: str | None, lead: int = 0) -> list[int]:
+    """Range borders: line starts that lie in no message cut by a wrapper, aligned to the thinning buckets. The first
+    range is `lead` bytes shorter than the others; there is none, where it would be empty."""
     cuts = [0]
     reader = LineReader(probe.preamble, forced)
     step = bucket_bytes(source.size) or 1
     for number in range(1, count):
-        wanted = source.size * number // count // step * step
+        wanted = max(0, source.size + lead) * number // count - lead
+        wanted = max(0, wanted) // step * step
         at = _line_start(source, wanted, reader)
         if cuts[-1] < at < source.size:
             cuts.append(at)

@@ -1,0 +1,70 @@
+"""A part of the scan in a child: arrays come back whole, errors are raised here, nobody stays behind."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from engine_dump import dump
+
+from forensics.engine.forked import Forked, spare_core
+from forensics.engine.scan import Scan, scan
+from forensics.errors import InputError, UsageError
+from forensics.schema.options import Options
+
+LOG = Path(__file__).parent.parent / "samples" / "cases" / "saga" / "attempt-1.log"
+
+
+def test_arrays_come_back_and_may_be_changed() -> None:
+    sent = {"a": np.arange(100_000), "b": np.zeros(0), "c": "text", "d": np.ones((3, 5), np.int16)}
+    found = Forked(lambda: sent).result()
+    assert found["c"] == "text"
+    for name in "abd":
+        assert np.array_equal(found[name], sent[name])
+        assert found[name].dtype == sent[name].dtype
+    found["a"][0] = 7
+
+
+def test_an_error_in_the_child_is_raised_here() -> None:
+    def fail() -> None:
+        raise UsageError("no such thing")
+
+    with pytest.raises(UsageError, match="no such thing"):
+        Forked(fail).result()
+
+
+def test_a_child_that_was_killed_is_told() -> None:
+    def die() -> None:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    with pytest.raises(InputError, match="-9"):
+        Forked(die).result()
+
+
+def test_a_child_that_nobody_waits_for_is_ended() -> None:
+    child = Forked(lambda: time.sleep(3600))
+    pid = child._pid
+    child.close()
+    child.close()
+    with pytest.raises(ProcessLookupError):
+        os.kill(pid, 0)
+
+
+@pytest.mark.skipif(not spare_core(), reason="one core only")
+@pytest.mark.parametrize("head", [0, 3000, 1 << 30])
+def test_a_scan_that_begins_ahead_gives_the_same(monkeypatch: pytest.MonkeyPatch, head: int) -> None:
+    expected = dump(scan([LOG], Options(processes=1)))
+    monkeypatch.setattr("forensics.engine.worker.HEAD_START", head)
+    with Scan([LOG], Options(), ahead=True) as begun:
+        assert dump(begun.table()) == expected
+
+
+def test_a_scan_that_is_left_early_leaves_nobody() -> None:
+    with Scan([LOG], Options(), ahead=True) as begun:
+        assert begun.sources
+    with pytest.raises(ChildProcessError):
+        os.waitpid(-1, os.WNOHANG)
