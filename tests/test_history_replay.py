@@ -62,7 +62,9 @@ def test_verdicts_of_replays_count_in_later_analyses_that_name_the_history(tmp_p
     proved = analyzed(tmp_path, "--history", "history.db")["other-dtype"]
     assert proved["verdict"] == "likely"
     assert "--dtype=bfloat16 ended the same failure" in grounds(proved, "for")
-    # a ladder that is asked now leaves out what was refuted only where the history is named; nothing is read silently
+    ladder = ("server.log", "--kb", "kb", "--launch", launch, "--ladder")
+    assert "[fewer-requests]" in replay(tmp_path, *ladder).stdout
+    assert "[fewer-requests]" not in replay(tmp_path, *ladder, "--history", "history.db").stdout
     assert analyzed(tmp_path)["fewer-requests"]["verdict"] == "possible"
 
     listed = subprocess.run(

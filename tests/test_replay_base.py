@@ -103,6 +103,7 @@ def test_a_log_may_only_set_variables_of_the_servers_own_stack(tmp_path):
         ("/opt/v/lib/python3.12/site-packages/sglang/launch_server.py --model-path /m --tp 8",
          "python9 -m sglang.launch_server --model-path /m --tp 8"),
         ("/opt/v/bin/sglang serve --model-path /m", "/opt/v/bin/sglang serve --model-path /m"),
+        ("/usr/lib/python3/dist-packages/sglang/launch_server.py --tp 8", "python9 -m sglang.launch_server --tp 8"),
         ("--model-path /m --tp 8", "python9 -m sglang.launch_server --model-path /m --tp 8"),
     ],
 )  # fmt: skip
@@ -110,6 +111,11 @@ def test_a_crash_dumps_launch_command(dumped, text):
     base = base_command(None, python="python9", dumped=dumped)
     assert (base.text, base.origin) == (text, "the crash dump's launch_command")
     assert not base.shell and "blanks inside arguments" in base.notes[0]
+
+
+def test_the_python_beside_a_crash_dumps_module_is_used_where_none_is_named():
+    text = base_command(None, dumped="/opt/v/lib/python3.12/site-packages/sglang/launch_server.py --tp 8").text
+    assert text == "/opt/v/bin/python3 -m sglang.launch_server --tp 8"
 
 
 def test_a_crash_dumps_command_is_no_shell_string():

@@ -46,6 +46,7 @@ def test_each_verdict(tmp_path, word, before, after, control):
     assert len(starts(tmp_path)) == count
     assert running(tmp_path) == []
     said = {
+        "different-failure": "fixed.log",
         "fixed": "the unchanged command failed here",
         "passes": "no control was run",
         "not-reproduced": "nothing is proved about the fix",

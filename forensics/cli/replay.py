@@ -69,6 +69,9 @@ def replay(
     ] = None,
     cleanup: Annotated[bool, typer.Option("--cleanup", help="End what a dead replay left running.")] = False,
     db: Annotated[Path | None, typer.Option(help="History file; default: the user's own.")] = None,
+    history: Annotated[
+        Path | None, typer.Option(help="History whose verdicts count: refuted fixes are left out.")
+    ] = None,
     symptom: Annotated[str | None, typer.Option(help="What was seen, for logs without an error line.")] = None,
     kb: Annotated[list[Path] | None, typer.Option(help="Further knowledge base folder.")] = None,
 ) -> int:
@@ -110,6 +113,7 @@ def replay(
             runs=runs,
             resume=resume,
             db=db,
+            history=history,
             symptom=symptom,
             kb=tuple(kb or ()),
         )

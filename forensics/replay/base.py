@@ -23,6 +23,7 @@ _LEFT_OUT = frozenset(
         "nnodes", "base_gpu_id", "model_config", "device",
     }
 )  # fmt: skip
+_VENV = re.compile(r"((?!/usr/).*)/lib(?:64)?/python[\d.]+/site-packages/")
 _ALWAYS = ("model_path", "tp_size", "dp_size", "pp_size", "ep_size", "host", "port", "device", "nnodes")
 
 
@@ -97,7 +98,12 @@ def _from_dump(text: str, python: str) -> Base:
     program, _, arguments = text.strip().partition(" ")
     if program.startswith("--"):
         program, arguments = "launch_server.py", text.strip()
-    words = f"{python} -m sglang.launch_server {arguments}" if program.endswith("launch_server.py") else text.strip()
+    if program.endswith("launch_server.py"):
+        own = _VENV.match(program)
+        by = f"{own.group(1)}/bin/python3" if own and python == "python3" else python
+        words = f"{by} -m sglang.launch_server {arguments}"
+    else:
+        words = text.strip()
     _check_plain(words, "the crash dump's launch_command")
     note = "blanks inside arguments are lost there, and so is the environment"
     return Base(words, "the crash dump's launch_command", notes=(note,))

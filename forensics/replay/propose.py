@@ -102,4 +102,4 @@ def analysis_of(request: Request) -> Report | None:
     """The report about the failing log; None without one."""
     if not request.logs:
         return None
-    return analyze(list(request.logs), Options(symptom=request.symptom, kb=request.kb))
+    return analyze(list(request.logs), Options(symptom=request.symptom, kb=request.kb, history=request.history))

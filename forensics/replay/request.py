@@ -11,7 +11,7 @@ from forensics.errors import ReplayError
 from forensics.replay.folder import RunFolder
 
 _KEPT = "request.json"
-_PATHS = ("launch_file", "ssh_config", "requests_file", "crash_dump", "db")
+_PATHS = ("launch_file", "ssh_config", "requests_file", "crash_dump", "db", "history")
 _OF_THIS_CALL = ("yes", "resume", "runs")
 
 
@@ -46,6 +46,7 @@ class Request:
     runs: Path = Path("forensics-runs")
     resume: Path | None = None
     db: Path | None = None
+    history: Path | None = None
     symptom: str | None = None
     kb: tuple[Path, ...] = ()
 

@@ -157,5 +157,8 @@ class Screen:
         if plan is not None and good:
             self.say(f"  with: {', '.join(str(c) for c in plan.changes)}")
         self.say(f"Evidence: {folder.path}")
+        step = folder.read().get("step")
+        if judgement.word == "different-failure" and step:
+            self.say(f"A new report: forensics analyze {folder.log(step)}")
         if judgement.word == "fixed":
             self.say(f"Keep it: forensics kb new --from-run {folder.path}")

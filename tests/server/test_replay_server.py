@@ -13,6 +13,10 @@ from pathlib import Path
 import pytest
 from conftest import servers
 
+from forensics.replay.base import base_command
+from forensics.replay.dump import read_dump
+from forensics.replay.host import Address, Host
+
 pytestmark = pytest.mark.server
 FORENSICS = [sys.executable, "-m", "forensics"]
 
@@ -47,7 +51,7 @@ def crashed(tmp_path_factory, server_home):
 
 
 def test_a_real_nan_crash_is_diagnosed_and_its_fix_is_proved(tmp_path, launch, crashed):
-    command = launch(f"--dtype float16 --crash-dump-folder {tmp_path}/dumps")
+    command = launch("--dtype float16")
     done = replay(tmp_path, "--launch", command, "--fix", "set --dtype=bfloat16", "--control", "--yes")
     assert verdict(done) == "fixed", done.stdout + done.stderr
     assert done.returncode == 0
@@ -86,21 +90,6 @@ def test_a_real_nan_crash_is_diagnosed_and_its_fix_is_proved(tmp_path, launch, c
     assert drafted.returncode == 0, drafted.stderr
     (finding,) = (tmp_path / "kb" / "findings").glob("*.md")
     assert "status: confirmed" in finding.read_text() and "value: bfloat16" in finding.read_text()
-    (crashed["dump"],) = (tmp_path / "dumps").rglob("*.pkl")
-
-
-def test_the_crash_dump_of_that_server_gives_its_command_and_requests(tmp_path, server_home, crashed):
-    from forensics.replay.base import base_command
-    from forensics.replay.dump import read_dump
-    from forensics.replay.host import Address, Host
-
-    python = ["env", f"PYTHONPATH={server_home}/stub", "SGLANG_USE_CPU_ENGINE=1", f"{server_home}/venv/bin/python"]
-    with Host(Address.parse("local")) as host:
-        requests, command = read_dump(host, crashed["dump"], python, trusted=True)
-    assert requests and all(
-        r["path"] == "/generate" and ("text" in r["body"] or "input_ids" in r["body"]) for r in requests
-    )
-    assert "--dtype float16" in base_command(None, dumped=command).text
 
 
 def test_the_diagnosis_alone_leads_to_the_fix_and_a_wrong_one_comes_first_on_the_ladder(tmp_path, launch, crashed):
@@ -183,7 +172,7 @@ def test_a_flag_that_this_version_does_not_have_is_refused(tmp_path, launch):
     assert "does not take 'float17'" in done.stderr and "has no --no-such-flag" in done.stderr
 
 
-def test_a_scheduler_killed_from_outside_is_a_different_failure(tmp_path, launch, crashed):
+def test_a_scheduler_killed_from_outside_is_a_different_failure(tmp_path, launch, crashed, server_home):
     log = tmp_path / "server.log"
     log.write_text(crashed["log"])
     command = [
@@ -191,7 +180,7 @@ def test_a_scheduler_killed_from_outside_is_a_different_failure(tmp_path, launch
         "replay",
         str(log),
         "--launch",
-        launch("--dtype float16"),
+        launch(f"--dtype float16 --crash-dump-folder {tmp_path}/dumps"),
         "--fix",
         "set --dtype=bfloat16",
         "--yes",
@@ -210,6 +199,13 @@ def test_a_scheduler_killed_from_outside_is_a_different_failure(tmp_path, launch
         out = process.communicate(timeout=200)[0]
     assert re.search(r"^Verdict: different-failure", out, re.M), out
     assert servers() == []
+    # the server's own crash dump gives its command and its requests
+    (dump,) = (tmp_path / "dumps").rglob("*.pkl")
+    python = ["env", f"PYTHONPATH={server_home}/stub", "SGLANG_USE_CPU_ENGINE=1", f"{server_home}/venv/bin/python"]
+    with Host(Address.parse("local")) as host:
+        requests, command = read_dump(host, dump, python, trusted=True)
+    assert requests and all(r["path"] == "/generate" and r["body"].keys() & {"text", "input_ids"} for r in requests)
+    assert "--dtype bfloat16" in base_command(None, dumped=command).text
 
 
 def test_nothing_is_left_after_kill_9_of_replay_itself(tmp_path, launch):
