@@ -32,6 +32,9 @@ from forensics.schema.report import NextStep
 MAX_LIVE = 8
 MAX_RULED_OUT = 8
 MAX_REWORDED = 2
+SERVED = ("prefill", "decode", "idle")
+STARTUP_KINDS = ("config", "load")
+"""Categories of causes that show before a server is up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,8 +144,7 @@ def _resembling(
     found = []
     for name, score in near:
         candidate = around.weighed.of(named[name], around.case)
-        fits = not any(g.value is False and not g.observed for g in (*candidate.ledger.must, *candidate.ledger.applies))
-        if not similar.CLOSE <= score < similar.SAME or not fits or candidate.ledger.held("excludes"):
+        if not similar.CLOSE <= score < similar.SAME or not _fits(candidate, failure):
             continue
         why = "the failing line resembles a line of its log, in words or by the function that raised it; its own "
         why += "signs were not seen"
@@ -151,6 +153,15 @@ def _resembling(
         shaped = replace(candidate, explains=(failure.id,), role=ASSUMED, row=failure.row)
         found.append(Judged(shaped, POSSIBLE, why, Evidence(extra=(ground,))))
     return tuple(found)
+
+
+def _fits(found: Candidate, failure: Failure) -> bool:
+    """Whether nothing but the missing words speaks against a finding: no setting, nothing that excludes it, and a time
+    at which its kind happens."""
+    late = failure.stage in SERVED and found.finding.category in STARTUP_KINDS
+    settings = (*found.ledger.must, *found.ledger.applies)
+    against = any(g.value is False and not g.observed for g in settings)
+    return not late and not against and not found.ledger.held("excludes")
 
 
 def _reworded(
@@ -164,8 +175,7 @@ def _reworded(
     found: list[Judged] = []
     for name, rule in by_wording(failure.text, known.values(), around.case.rules, around.case.signals)[:MAX_REWORDED]:
         candidate = around.weighed.of(known[name], around.case)
-        against = any(g.value is False and not g.observed for g in (*candidate.ledger.must, *candidate.ledger.applies))
-        if against or candidate.ledger.held("excludes"):
+        if not _fits(candidate, failure):
             continue
         title = around.case.rules[rule].title
         why = f"the failing line has most words of a sign of it (“{title}”); this release may put it in other words"

@@ -10,6 +10,7 @@ import re
 from collections.abc import Container, Iterable, Mapping
 from functools import lru_cache
 
+from forensics.rulebook.patterns import compiled
 from forensics.schema.finding import Finding
 from forensics.schema.signal import Rule
 
@@ -42,8 +43,10 @@ def by_wording(
             rule = rules.get(name)
             if rule is None or rule.role != "root" or rule.frames or name in seen:
                 continue
+            if any(compiled(p).search(text) for p in rule.patterns):
+                continue  # the rule saw this line and said no: another component, or another stage
             share, hits = max((_found(w, line) for p in rule.patterns if (w := _said(p))), default=(0.0, 0))
-            if hits >= MIN_HITS and MIN_SHARE <= share < 1.0:  # all of its words: the rule saw it, and said no
+            if hits >= MIN_HITS and share >= MIN_SHARE:
                 scored.append((share, hits, finding.id, name))
     scored.sort(key=lambda s: (-s[0], -s[1], s[2]))
     return [(finding, name) for _, _, finding, name in scored]
