@@ -206,7 +206,7 @@ Assumptions:
 
 - Uncompressed logs with the mix of lines of `benchmarks/generate.py`. With zst in the store (logs shrink 10 to 20 times) the network and the disk of the store shrink with it; the CPU stays, plus about a second per GB for unpacking.
 - The large log is one launch whose serving lines are those of a 2 MB log, repeated hour by hour: a real day holds more kinds of messages and is slower. Reckon with half the rate, and measure one of your own logs.
-- One log per server and day. A job on 8 nodes is one incident of 8 GB: it is read by `--split-above` byte ranges on one node.
+- One log per server and day. A job on 8 nodes is one incident of 8 GB: it is read by `--split-above` byte ranges, on Ray by several nodes.
 - The cores are like those of this machine; twice as fast cores halve the row. Sixty percent use leaves room for retries and for the last incidents of a run.
 - 0.05 USD per core hour with its memory and disk, 0.0004 USD per 1,000 reads, no charge for traffic within the region. Put in your own prices: both are one multiplication.
 - Growth in proportion to the cores is assumed, not measured beyond what the table above shows. Incidents share nothing, and the driver only writes finished parts ({dataset_kb:.1f} kB per incident), lists and peeks. Peeking costs the driver about {peek:.0f} ms per log, in threads, before the first incident starts: {peek_day:.0f} minutes for 10,000 logs on one core.

@@ -12,6 +12,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+from PIL import Image
 from rich.console import Console
 from rich.terminal_theme import TerminalTheme
 from rich.text import Text
@@ -36,7 +37,7 @@ _DARK = TerminalTheme(
     [(60, 60, 60), (241, 98, 98), (110, 200, 110), (222, 184, 80), (110, 165, 245), (205, 130, 225), (90, 200, 215), (220, 220, 220)],
 )  # fmt: skip
 _PAGE = """<!DOCTYPE html><meta charset="utf-8"><style>body {{ margin: 16px; background: {background}; color: {foreground} }}
-pre {{ font: 15px/1.25 "DejaVu Sans Mono", monospace; margin: 0 }} {stylesheet}</style><pre>{code}</pre>"""
+pre {{ font: 15px/1.25 "DejaVu Sans Mono", monospace; margin: 0; white-space: pre-wrap; word-break: break-all }} {stylesheet}</style><pre>{code}</pre>"""
 
 
 def terminal_page(text: str, width: int, dark: bool) -> str:
@@ -45,6 +46,13 @@ def terminal_page(text: str, width: int, dark: bool) -> str:
     for line in text.splitlines():
         console.print(Text.from_ansi(line), soft_wrap=True)
     return console.export_html(theme=_DARK if dark else _LIGHT, code_format=_PAGE)
+
+
+def smaller(path: Path) -> None:
+    """The same picture with 256 colours, chosen so that rare ones stay."""
+    with Image.open(path) as picture:
+        few = picture.convert("RGB").quantize(256, Image.Quantize.MAXCOVERAGE)
+    few.save(path, optimize=True)
 
 
 def main(folder: Path) -> None:
@@ -66,6 +74,8 @@ def main(folder: Path) -> None:
             page.write_text(page_of(report), encoding="utf-8")
             browser.open(page, width, height, dark=dark)
             browser.picture(folder / f"{name}.png", full=False)
+    for path in folder.glob("*.png"):
+        smaller(path)
 
 
 if __name__ == "__main__":

@@ -21,7 +21,11 @@ Pattern: TypeAlias = Any
 SLACK = 300.0
 """Seconds by which clocks of one job's nodes may differ, and by which its logs may miss each other."""
 _NODE_WORD = re.compile(r"(node|host|worker|machine)([-_.]?(?:rank)?[-_.]?)\d+", re.I)
-_RUN_ID = re.compile(r"\d{4}[-_/]\d\d[-_/]\d\d|\b[0-9a-f]{8,}\b|\d{5,}", re.I)
+_RUN_ID = re.compile(
+    r"\d{4}[-_/]\d\d[-_/]\d\d|\b[0-9a-f]{8,}\b|\d{5,}"
+    r"|(?<![a-z])(?:run|attempt|try|job|task|pod|replica|instance|launch|restart)[-_.]?\d+",
+    re.I,
+)
 
 
 @dataclass(frozen=True, slots=True)

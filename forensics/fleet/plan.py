@@ -16,7 +16,7 @@ from forensics.knowledge.roots import load_config, roots
 from forensics.schema.options import Options
 from forensics.version import VERSION
 
-PART_FORMAT = 1
+PART_FORMAT = 2
 """Counts up when the content of a part changes its form: parts of older forms are made anew."""
 
 

@@ -15,7 +15,7 @@ MANY = 1_000_000
 class Section:
     """`rows` are those shown, `more` counts the others. Numbers are cells of type int. `heat`: from this column on the
     cells are counts to be compared by eye. `empty` is said where there are no rows. `wordy` columns are left out where
-    space is short."""
+    space is short; the column `below` then stands in lines of its own, which are never broken: it is to be copied."""
 
     id: str
     title: str
@@ -26,6 +26,7 @@ class Section:
     heat: int = 0
     empty: str = ""
     wordy: tuple[str, ...] = ()
+    below: str = ""
 
 
 def headline(found: Summary) -> str:
@@ -70,9 +71,12 @@ def _causes(found: Summary, limit: int, periods: int) -> Section:
         (c.cause, c.title, c.count, c.services, c.nodes, *c.over_time[len(c.over_time) - len(shown) :])
         for c in found.causes
     )
+    year = shown[0][:5] if shown and len({p[:5] for p in shown}) == 1 and shown[0][:4].isdigit() else ""
+    shown_as = tuple(p.removeprefix(year) or p for p in shown) if len(year) == 5 and len(shown[0]) > 5 else shown
     cut = f" The latest {len(shown)} of {len(found.periods)} periods." if len(shown) < len(found.periods) else ""
+    cut += f" All of {year[:4]}." if shown_as != shown else ""
     note = "Causes that are established or likely; times are those of the logs' own clocks." + cut
-    head = ("cause", "what it is", "incidents", "services", "nodes", *shown)
+    head = ("cause", "what it is", "incidents", "services", "nodes", *shown_as)
     made = _section("causes", "Incidents by cause over time", note, head, rows, limit, "no incident failed", heat=5)
     return replace(made, wordy=("what it is",))
 
@@ -84,9 +88,10 @@ def _clusters(found: Summary, limit: int) -> Section:
     )
     note = "Each is the next finding to write; `--drafts FOLDER` writes a draft of each."
     head = ("incidents", "what the first of them says", "stage", "versions", "place")
-    return _section(
+    made = _section(
         "clusters", "Unexplained failures that are alike", note, head, rows, limit, "every failure is explained"
     )
+    return replace(made, below="place")
 
 
 def _regressions(found: Summary, limit: int) -> Section:

@@ -19,8 +19,10 @@ from forensics.output.clean import clean
 FORMATS = ("text", "html", "json")
 ROWS = 12
 """Rows of each table at a terminal."""
-_FIXED = 70
+_FIXED = 52
 """Columns of the table of causes that are not about time."""
+_PERIOD = 9
+"""Columns of one period."""
 _PAGE_ROWS = 500
 _CELL = 300
 _WORDS = 12
@@ -55,7 +57,7 @@ def text(found: Summary, width: int, color: bool, everything: bool) -> str:
         highlight=False, emoji=False, markup=False, legacy_windows=False,
     )  # fmt: skip
     console.print(_line(headline(found)), style="bold")
-    periods = max(2, (width - _FIXED) // 12)
+    periods = max(2, (width - _FIXED) // _PERIOD)
     shown = sections(found, periods=periods) if everything else sections(found, ROWS, periods)
     for section in shown:
         if section.id == "problems" and not section.rows:
@@ -65,6 +67,9 @@ def text(found: Summary, width: int, color: bool, everything: bool) -> str:
         if section.note and section.rows:
             console.print(_line(section.note), style="dim")
         console.print(_table(section) if section.rows else f"  {_line(section.empty)}")
+        for row in section.rows if section.below else ():
+            place = _line(str(row[section.head.index(section.below)]))
+            console.print(f"  {row[0]!s:>9}  {place}", style="dim", soft_wrap=True)
         if section.more:
             console.print(f"  and {section.more} more (--all)", style="dim")
     return "\n".join(line.rstrip() for line in out.getvalue().split("\n"))
@@ -75,7 +80,7 @@ def _table(section: Section) -> Any:
 
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim")
     table.add_column("")
-    shown = [i for i, name in enumerate(section.head) if name not in section.wordy]
+    shown = [i for i, name in enumerate(section.head) if name not in (*section.wordy, section.below)]
     for i in shown:
         figures = all(isinstance(row[i], int) for row in section.rows)
         table.add_column(
@@ -96,7 +101,8 @@ def _line(value: str) -> str:
 
 _STYLE = """
 .scroll .num { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; min-width: 0; }
-.scroll .words { min-width: 13rem; overflow-wrap: break-word; }
+.scroll td, .scroll th { white-space: nowrap; }
+.scroll .words { min-width: 13rem; overflow-wrap: break-word; white-space: normal; }
 .h1 { background: color-mix(in srgb, var(--bad) 10%, transparent); }
 .h2 { background: color-mix(in srgb, var(--bad) 22%, transparent); }
 .h3 { background: color-mix(in srgb, var(--bad) 38%, transparent); }
@@ -146,7 +152,7 @@ def _section(section: Section) -> str:
     head = f'<section id="{section.id}" aria-labelledby="{name}"><h2 id="{name}">{_html(section.title)}</h2>'
     if not section.rows:
         return f'{head}<p class="dim">{_html(section.empty)}</p></section>'
-    note = f'<p class="dim">{_html(section.note)}</p>' if section.note else ""
+    note = f'<p class="dim">{_with_code(section.note)}</p>' if section.note else ""
     figures = [isinstance(cell, int) for cell in section.rows[0]]
     kinds = [' class="num"' if figure else "" for figure in figures]
     names = "".join(f'<th scope="col"{kind}>{_html(name)}</th>' for name, kind in zip(section.head, kinds, strict=True))
@@ -169,6 +175,12 @@ def _row(row: tuple[Cell, ...], heat: int, highest: int) -> str:
         style = f' class="{names}"' if names else ""
         cells.append(f"<{tag}{scope}{style}>{_html(_cell(cell, _CELL, bool(warm)))}</{tag}>")
     return f"<tr>{''.join(cells)}</tr>"
+
+
+def _with_code(note: str) -> str:
+    """A note of ours: what stands in backticks as code."""
+    parts = _html(note).split("`")
+    return "".join(f"<code>{part}</code>" if n % 2 else part for n, part in enumerate(parts))
 
 
 def _html(value: str) -> str:
