@@ -78,7 +78,7 @@ def test_a_lost_connection_ends_the_server_by_itself(host, tmp_path):
             assert other.ask("kill_marked", mark=mark)["left"] == []
     assert gone(mark)
     with pytest.raises(ReplayError, match="connection"):
-        host.ask("beat")
+        host.ask("hello")
 
 
 def test_a_controller_that_falls_silent_ends_the_server(tmp_path):
@@ -96,6 +96,29 @@ def test_a_controller_that_falls_silent_ends_the_server(tmp_path):
         process.kill()
 
 
+def test_a_question_that_takes_longer_than_the_lease_is_answered(monkeypatch):
+    monkeypatch.setattr("forensics.replay.host.LEASE_S", 1.0)
+    monkeypatch.setattr("forensics.replay.host._BEAT_S", 0.2)
+    with Host(Address.parse("local")) as host:
+        assert host.ask("ask", argv=["bash", "-c", "sleep 3; echo yes"])["out"] == "yes\n"
+        assert host.ask("ask", argv=["sleep", "300"], timeout=1)["code"] == 124
+        assert host.ask("hello")["ok"]
+
+
+def test_a_question_that_nobody_waits_for_any_more_ends(tmp_path):
+    mark = f"q-{os.getpid()}"
+    host = Host(Address.parse("local"))
+    request = {"id": 1, "op": "ask", "argv": ["sleep", "300"], "env": {"FORENSICS_REPLAY_ID": mark}}
+    host.process.stdin.write(json.dumps(request).encode() + b"\n")
+    host.process.stdin.flush()
+    until = time.monotonic() + 20
+    while not marked(mark) and time.monotonic() < until:
+        time.sleep(0.05)
+    assert marked(mark)
+    host.close()
+    assert gone(mark)
+
+
 def test_the_agent_is_python_3_8_and_the_standard_library_alone():
     source = Path(sys.modules[Host.__module__].__file__).with_name("agent.py").read_text()
     tree = ast.parse(source, feature_version=(3, 8))
@@ -108,7 +131,7 @@ def test_the_agent_is_python_3_8_and_the_standard_library_alone():
 
 def test_answers_to_requests_that_ctrl_c_cut_off_are_passed_over(tmp_path):
     with Host(Address.parse("local")) as host:
-        host.process.stdin.write(b'{"id": 77, "op": "beat"}\n')
+        host.process.stdin.write(b'{"id": 77, "op": "hello"}\n')
         host.process.stdin.flush()
         assert host.ask("exists", path=str(tmp_path))["exists"] is True
 

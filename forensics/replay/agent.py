@@ -169,29 +169,32 @@ class Agent:
             self.lease = float(request["lease"])
         return {"python": sys.version.split()[0], "pid": os.getpid(), "host": socket.gethostname(), "cwd": os.getcwd()}
 
-    def op_beat(self, request: dict[str, Any]) -> dict[str, Any]:
-        return {}
-
     def op_ask(self, request: dict[str, Any]) -> dict[str, Any]:
-        """Run a short program (the server's own Python with a script of ours) and give its output."""
+        """Run a short program (the server's own Python with a script of ours); it ends when nobody waits any more."""
         env = dict(os.environ)
         env.update({k: str(v) for k, v in (request.get("env") or {}).items() if v is not None})
         pipe = subprocess.PIPE
+        until = time.monotonic() + float(request.get("timeout", 120))
         try:
-            done = subprocess.run(
-                request["argv"], input=(request.get("input") or "").encode(), stdout=pipe, stderr=pipe, env=env,
-                cwd=request.get("cwd") or None, timeout=float(request.get("timeout", 120)),
+            process = subprocess.Popen(
+                request["argv"], stdin=subprocess.DEVNULL, stdout=pipe, stderr=pipe, env=env,
+                cwd=request.get("cwd") or None, start_new_session=True,
             )  # fmt: skip
-        except (OSError, subprocess.SubprocessError) as error:
-            return {"code": 127, "out": "", "err": str(error)[-500:]}
+        except OSError as error:
+            return {"code": 127, "out": "", "err": str(error)}
+        while True:
+            try:
+                out, err = process.communicate(timeout=0.5)
+                break
+            except subprocess.TimeoutExpired:
+                if self.gone or time.monotonic() > until:
+                    os.killpg(process.pid, signal.SIGKILL)
+                    return {"code": 124, "out": "", "err": "no answer in time"}
         return {
-            "code": done.returncode,
-            "out": done.stdout[-READ_MAX:].decode("utf-8", "replace"),
-            "err": done.stderr[-20000:].decode("utf-8", "replace"),
+            "code": process.returncode,
+            "out": out[-READ_MAX:].decode("utf-8", "replace"),
+            "err": err[-20000:].decode("utf-8", "replace"),
         }
-
-    def op_which(self, request: dict[str, Any]) -> dict[str, Any]:
-        return {"path": shutil.which(request["name"])}
 
     def op_exists(self, request: dict[str, Any]) -> dict[str, Any]:
         return {"exists": os.path.exists(os.path.expandvars(os.path.expanduser(request["path"])))}
@@ -229,9 +232,6 @@ class Agent:
             except OSError as error:
                 return {"free": False, "why": error.strerror or str(error)}
         return {"free": True}
-
-    def op_marked(self, request: dict[str, Any]) -> dict[str, Any]:
-        return {"pids": marked(request["mark"])}
 
     def op_start(self, request: dict[str, Any]) -> dict[str, Any]:
         if self.server is not None and self.server.alive():
@@ -379,6 +379,8 @@ def serve(lease: float) -> None:
                 request = json.loads(line.decode("utf-8"))
             except ValueError:
                 request = {}
+            if request.get("op") == "beat":
+                continue  # its arrival has kept the lease
             reply = agent.answer(request)
             reply["id"] = request.get("id")
             sys.stdout.write(json.dumps(reply) + "\n")

@@ -19,6 +19,8 @@ from forensics.errors import ReplayError
 LEASE_S = 60.0
 """Seconds without a word from here after which the agent ends the server by itself."""
 _BEAT_S = 15.0
+_CLOSING_S = 90.0
+"""Seconds for the agent to stop a container and its processes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +66,7 @@ class Host:
             start_new_session=True,
         )
         self._lock = threading.Lock()
+        self._writing = threading.Lock()
         self._number = 0
         self._closed = threading.Event()
         try:
@@ -94,12 +97,10 @@ class Host:
         """One request and its answer. Raises ReplayError when the agent refuses or the connection is lost."""
         with self._lock:
             self._number += 1
-            line = json.dumps({"id": self._number, "op": op, **request}) + "\n"
-            stdin, stdout = self.process.stdin, self.process.stdout
-            assert stdin is not None and stdout is not None
+            stdout = self.process.stdout
+            assert stdout is not None
             try:
-                stdin.write(line.encode())
-                stdin.flush()
+                self._send({"id": self._number, "op": op, **request})
                 reply = self._answer(stdout)
             except (OSError, ValueError):
                 reply = None
@@ -111,6 +112,13 @@ class Host:
         if not reply.get("ok"):
             raise ReplayError(f"{self.address}: {reply.get('error', 'refused')}")
         return reply
+
+    def _send(self, request: dict[str, Any]) -> None:
+        stdin = self.process.stdin
+        assert stdin is not None
+        with self._writing:
+            stdin.write(json.dumps(request).encode() + b"\n")
+            stdin.flush()
 
     def _answer(self, stdout: IO[bytes]) -> dict[str, Any] | None:
         """The answer to the last request; those to requests that Ctrl-C cut off are passed over. None at the end."""
@@ -126,10 +134,11 @@ class Host:
         return base64.b64decode(reply["data"]), bool(reply["alive"]), reply["code"]
 
     def _beats(self) -> None:
+        """Keep the lease, also while an answer is waited for; a beat itself has none."""
         while not self._closed.wait(_BEAT_S):
             try:
-                self.ask("beat")
-            except ReplayError:
+                self._send({"op": "beat"})
+            except (OSError, ValueError):
                 return
 
     def close(self) -> None:
@@ -137,19 +146,15 @@ class Host:
         if self._closed.is_set():
             return
         self._closed.set()
+        # the end of its input makes the agent end whatever it started, also a program that it still waits for
+        if self.process.stdin:
+            with suppress(OSError):  # what was still to be sent has no reader any more
+                self.process.stdin.close()
         try:
-            self.ask("stop", grace=10)
-        except ReplayError:
-            pass
-        finally:
-            if self.process.stdin:
-                with suppress(OSError):  # what was still to be sent has no reader any more
-                    self.process.stdin.close()
-            try:
-                self.process.wait(30)
-            except subprocess.TimeoutExpired:
-                self.process.kill()
-                self.process.wait()
+            self.process.wait(_CLOSING_S)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
 
     def __enter__(self) -> Host:
         return self
