@@ -6,7 +6,7 @@ import contextlib
 import json
 import re
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -88,12 +88,14 @@ class Dataset:
     ) -> None:
         """Make the tables of all parts, in the order of the incidents' ids whatever the order of the work was."""
         ordered = sorted(incidents, key=lambda i: i.id)
-        if parquet:
-            for name, columns in TABLES.items():
-                self._parquet(name, columns, self._rows(name, ordered))
-        with replacing(self.folder / SUMMARY) as fresh:
-            fresh.unlink()
-            self._summary(fresh, ordered, findings, problems)
+        with contextlib.ExitStack() as stack:
+            sinks: list[_Sink] = []
+            if parquet:
+                sinks += [self._parquet(name, columns, stack) for name, columns in TABLES.items()]
+            db = stack.enter_context(self._summary())
+            sinks += [_summary_sink(db, name) for name in IN_SUMMARY]
+            self._pour(ordered, sinks)
+            _describe(db, findings, problems)
         write_atomic(self.folder / MANIFEST, json.dumps(about, indent=1, sort_keys=True) + "\n")
 
     def parts(self, incidents: Iterable[Incident]) -> Iterator[dict[str, Any]]:
@@ -104,59 +106,74 @@ class Dataset:
                 raise InputError(f"{self.part_path(incident.key)}: is missing or damaged", hint="run the command again")
             yield found
 
-    def _rows(self, table: str, incidents: Sequence[Incident]) -> Iterator[dict[str, Any]]:
-        names = [name for name, _ in TABLES[table]]
+    def _pour(self, incidents: Sequence[Incident], sinks: Sequence[_Sink]) -> None:
+        """Hand the rows of every part to the tables. Each part is read once, whatever the number of tables."""
         for part in self.parts(incidents):
-            for row in part["tables"].get(table, ()):
-                yield {name: row.get(name) for name in names}
+            for sink in sinks:
+                sink.add(part["tables"].get(sink.table, ()))
+        for sink in sinks:
+            sink.flush()
 
-    def _parquet(self, name: str, columns: Columns, rows: Iterator[dict[str, Any]]) -> None:
+    def _parquet(self, name: str, columns: Columns, stack: contextlib.ExitStack) -> _Sink:
         pa, pq = parquet_library()
         kinds = {"text": pa.string(), "int": pa.int64(), "float": pa.float64(), "bool": pa.bool_()}
         schema = pa.schema([pa.field(column, kinds[kind]) for column, kind in columns])
-        with (
-            replacing(self.folder / f"{name}.parquet") as fresh,
-            contextlib.closing(pq.ParquetWriter(fresh, schema, compression="zstd")) as writer,
-        ):
-            for batch in _batches(rows):
-                writer.write_table(pa.Table.from_pylist(batch, schema=schema))
+        fresh = stack.enter_context(replacing(self.folder / f"{name}.parquet"))
+        writer = stack.enter_context(contextlib.closing(pq.ParquetWriter(fresh, schema, compression="zstd")))
+        return _Sink(name, lambda rows: writer.write_table(pa.Table.from_pylist(rows, schema=schema)))
 
-    def _summary(
-        self,
-        path: Path,
-        incidents: Sequence[Incident],
-        findings: Sequence[Finding],
-        problems: Sequence[ProblemInfo],
-    ) -> None:
-        with contextlib.closing(sqlite3.connect(path)) as connection:
-            db: Any = sqlite_utils.Database(connection)
-            for name in IN_SUMMARY:
-                _create_table(db, name, TABLES[name])
-                db[name].insert_all(self._rows(name, incidents), batch_size=2000)
-            told = [{"message": p.message, "path": p.path, "code": p.code, "hint": p.hint} for p in problems]
-            db["problems"].insert_all(told)
-            db["findings"].create({"id": str, "title": str, "category": str, "status": str}, pk="id")
-            db["findings"].insert_all(
-                {"id": f.id, "title": f.title, "category": f.category, "status": f.status} for f in findings
-            )
-            for name in ("incidents", "launches", "hypotheses", "failures"):
-                db[name].create_index(["incident"])
-            connection.commit()
+    @contextlib.contextmanager
+    def _summary(self) -> Iterator[Any]:
+        """The summary's database while it is made; it takes the place of an older one as a whole."""
+        with replacing(self.folder / SUMMARY) as fresh:
+            fresh.unlink()
+            with contextlib.closing(sqlite3.connect(fresh)) as connection:
+                yield sqlite_utils.Database(connection)
+                connection.commit()
+
+
+class _Sink:
+    """One table that is being written: rows go out in groups, so that memory stays bounded."""
+
+    def __init__(self, table: str, write: Callable[[list[dict[str, Any]]], object]) -> None:
+        self.table = table
+        self._names = [name for name, _ in TABLES[table]]
+        self._write = write
+        self._rows: list[dict[str, Any]] = []
+
+    def add(self, rows: Iterable[dict[str, Any]]) -> None:
+        """Rows of one part, cut to the columns of the table."""
+        for row in rows:
+            self._rows.append({name: row.get(name) for name in self._names})
+            if len(self._rows) == _GROUP:
+                self.flush()
+
+    def flush(self) -> None:
+        """Write what is there."""
+        if self._rows:
+            self._write(self._rows)
+            self._rows = []
+
+
+def _summary_sink(db: Any, name: str) -> _Sink:
+    _create_table(db, name, TABLES[name])
+    return _Sink(name, lambda rows: db[name].insert_all(rows, batch_size=2000))
+
+
+def _describe(db: Any, findings: Sequence[Finding], problems: Sequence[ProblemInfo]) -> None:
+    """What belongs to the run as a whole, and the indexes."""
+    told = [{"message": p.message, "path": p.path, "code": p.code, "hint": p.hint} for p in problems]
+    db["problems"].insert_all(told)
+    db["findings"].create({"id": str, "title": str, "category": str, "status": str}, pk="id")
+    db["findings"].insert_all(
+        {"id": f.id, "title": f.title, "category": f.category, "status": f.status} for f in findings
+    )
+    for name in ("incidents", "launches", "hypotheses", "failures"):
+        db[name].create_index(["incident"])
 
 
 def _create_table(db: Any, name: str, columns: Columns) -> None:
     db[name].create({column: _TYPES[kind] for column, kind in columns})
-
-
-def _batches(rows: Iterator[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
-    batch: list[dict[str, Any]] = []
-    for row in rows:
-        batch.append(row)
-        if len(batch) == _GROUP:
-            yield batch
-            batch = []
-    if batch:
-        yield batch
 
 
 def parquet_library() -> tuple[Any, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
@@ -12,6 +13,10 @@ from forensics.fleet.engine import AHEAD, RETRIES, Work
 from forensics.fleet.job import Outcome, run_job
 from forensics.fleet.plan import Job
 from forensics.fleet.worker import begin_worker
+
+
+GRACE = 2.0
+"""Seconds that workers have to leave by themselves."""
 
 
 class LocalEngine:
@@ -82,9 +87,15 @@ class LocalEngine:
         return self.pool
 
     def close(self) -> None:
-        """End the workers; what they were doing is given up."""
+        """End the workers; what they were doing is given up. Idle ones leave by themselves: a process that is ended while
+        it holds a lock of the pool's queues can leave the pool waiting for ever."""
         if self.pool is not None:
             pool, self.pool = self.pool, None
-            for process in list((getattr(pool, "_processes", None) or {}).values()):
-                process.terminate()
-            pool.shutdown(wait=True, cancel_futures=True)
+            workers = list((getattr(pool, "_processes", None) or {}).values())
+            pool.shutdown(wait=False, cancel_futures=True)
+            deadline = time.monotonic() + GRACE
+            for process in workers:
+                process.join(max(0.0, deadline - time.monotonic()))
+                if process.is_alive():
+                    process.terminate()
+            pool.shutdown(wait=True)
