@@ -14,7 +14,6 @@ from forensics.fleet.job import Outcome, run_job
 from forensics.fleet.plan import Job
 from forensics.fleet.worker import begin_worker
 
-
 GRACE = 2.0
 """Seconds that workers have to leave by themselves."""
 
@@ -87,8 +86,8 @@ class LocalEngine:
         return self.pool
 
     def close(self) -> None:
-        """End the workers; what they were doing is given up. Idle ones leave by themselves: a process that is ended while
-        it holds a lock of the pool's queues can leave the pool waiting for ever."""
+        """End the workers; what they were doing is given up. Idle ones leave by themselves: a process that is ended
+        while it holds a lock of the queues can leave the pool waiting for ever."""
         if self.pool is not None:
             pool, self.pool = self.pool, None
             workers = list((getattr(pool, "_processes", None) or {}).values())
