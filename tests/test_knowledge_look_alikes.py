@@ -1,4 +1,5 @@
-"""Look-alikes: each page names the other, says what tells them apart, and has the other's logs as near misses."""
+"""Log blocks of findings, and look-alikes: each page names the other, says what tells them apart, and has the other's logs
+as near misses."""
 
 from __future__ import annotations
 
@@ -9,6 +10,8 @@ from kb_files import FINDING, finding_file, small_base, write
 
 from forensics.cli.main import run
 from forensics.knowledge.library import Library
+from forensics.knowledge.proof import cross_fire, faults
+from forensics.knowledge.proof import test_findings as run_blocks
 from forensics.knowledge.rivals import test_look_alikes as against_look_alikes
 from forensics.knowledge.workplace import open_workplace
 
@@ -43,6 +46,17 @@ def test_shipped_look_alikes_name_each_other(shipped: Library) -> None:
     pairs = [(f.id, n) for f in shipped.findings.values() for n in f.look_alikes]
     assert len(pairs) > 400
     assert {(b, a) for a, b in pairs} == set(pairs)
+
+
+def test_the_log_blocks_of_the_shipped_findings_behave(shipped: Library) -> None:
+    assert [p.render() for p in run_blocks(shipped.findings.values(), shipped)] == []
+
+
+@pytest.mark.slow
+def test_no_finding_fires_across_the_samples(shipped: Library) -> None:
+    shots = list(cross_fire(shipped))
+    assert len({s.sample for s in shots if s.expected}) > 150
+    assert [(s.sample, s.finding, s.verdict) for s in faults(shots, frozenset(shipped.findings))] == []
 
 
 def test_no_shipped_finding_wins_in_the_log_of_a_look_alike(shipped: Library) -> None:
