@@ -3,6 +3,8 @@
 import sys
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from replay_kit import FAKE, free_port, journal, replay, running, starts, verdict
 
 from forensics.errors import ReplayError
@@ -89,6 +91,23 @@ def test_a_variable_that_the_script_exports_with_that_value_already_changes_noth
     with pytest.raises(ReplayError, match="leave the command as it is"):
         make_plan(base, [Change.parse("NCCL_DEBUG=INFO")])
     assert make_plan(base, [Change.parse("NCCL_DEBUG=WARN")]).after == f"env NCCL_DEBUG=WARN {SERVER}"
+
+
+PIECES = ["python -m sglang.launch_server", "--tp 8", "\n", ";", "&&", "|", "&", "(", ")", "if true", "then", "fi", "{", "}", "'", '"', "\\\n",
+          "# x", "$A", "$(b)", "`c`", "A=1", "export B=2", "> f", "2>&1", "<<E", "for x in y", "do", "done", "case z in", "esac", "\x00", "é"]  # fmt: skip
+
+
+@given(st.lists(st.sampled_from(PIECES), max_size=14).map(" ".join))
+@settings(max_examples=300, deadline=None)
+def test_any_text_is_a_script_or_a_refusal_and_what_is_kept_is_its_own_text(text):
+    try:
+        script = read_script(text, "f")
+    except ReplayError as error:
+        assert error.hint
+        return
+    assert script.prologue + script.command in text
+    assert read_script(script.command, "f").command == script.command
+    assert not set(script.command.split()) & {";", "|", "&", ">", "2>&1"} or any(q in script.command for q in "'\"")
 
 
 def test_a_whole_script_is_replayed_and_its_log_is_followed_not_overwritten(tmp_path):
