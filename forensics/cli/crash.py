@@ -8,6 +8,8 @@ import tempfile
 import traceback
 from pathlib import Path
 
+from forensics.errors import ForensicsError
+from forensics.output import own
 from forensics.output.clean import clean
 from forensics.output.mask import mask
 from forensics.version import VERSION
@@ -17,6 +19,10 @@ EXIT_BUG = 70
 
 def report_bug(error: BaseException, argv: list[str]) -> int:
     """Write what a maintainer needs to a new file and say where it is. Gives exit code 70; never raises."""
+    try:
+        own.patterns()
+    except ForensicsError:
+        own.use(None)  # a forensics.toml that cannot be read has been told already
     text = mask(
         f"forensics {VERSION}, Python {platform.python_version()}, {platform.platform()}\n"
         f"command: forensics {' '.join(argv)}\n\n" + "".join(traceback.format_exception(error))

@@ -16,6 +16,7 @@ import typer.core
 import typer.main
 
 from forensics.errors import ForensicsError
+from forensics.output import own
 
 COMMANDS: dict[str, tuple[str, str]] = {
     "analyze": ("forensics.cli.analyze", "What failed first, why, what is ruled out, what to change."),
@@ -107,6 +108,7 @@ def main() -> None:
 def run(argv: list[str]) -> int:
     """Run one command line and give its exit code; errors are printed, never raised."""
     command = typer.main.get_command(app)
+    own.use(lambda: _own_secrets(argv))
     try:
         result = command.main(args=list(argv), prog_name="forensics", standalone_mode=False)
         return result if isinstance(result, int) else 0
@@ -120,6 +122,18 @@ def run(argv: list[str]) -> int:
         return 130
     except Exception as error:
         return _other(error, argv)
+
+
+def _own_secrets(argv: list[str]) -> tuple[str, ...]:
+    """Patterns of secrets of the forensics.toml that the command line names, else of the one in the current folder."""
+    from pathlib import Path
+
+    from forensics.knowledge.roots import load_config
+    from forensics.schema.options import Options
+
+    named = [after for word, after in pairwise(argv) if word == "--config"]
+    named += [word.partition("=")[2] for word in argv if word.startswith("--config=")]
+    return load_config(Options(config=Path(named[-1]) if named else None)).secrets
 
 
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)

@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import BinaryIO, cast
 
-from forensics.output.mask import LineMasker
+from forensics.output.mask_bytes import ByteMasker
 
 _STAMP = re.compile(rb"(\d{4}-\d\d-\d\d)[ T](\d\d:\d\d:\d\d)")
 _HEAD = 4 << 20
@@ -89,7 +89,7 @@ def copied(path: Path, most: int, masked: bool) -> tuple[BinaryIO, int, str]:
     """A copy of a log for the bundle: file, size, and a remark. Beyond `most` bytes its middle is left out."""
     size = path.stat().st_size
     target = cast(BinaryIO, tempfile.TemporaryFile(prefix="forensics-collect-"))  # noqa: SIM115 (read by the caller)
-    hide = _Masked()
+    hide = ByteMasker()
     with path.open("rb") as file:
         for line in _lines(file, size, most):
             target.write(hide(line) if masked else line)
@@ -117,22 +117,3 @@ def _until(file: BinaryIO, end: int) -> Iterator[bytes]:
         if not line:
             return
         yield line
-
-
-class _Masked:
-    """Masks lines in order. A line that comes in pieces is hidden from the first secret on."""
-
-    def __init__(self) -> None:
-        self._hide = LineMasker()
-        self._open = False
-        self._hidden = False
-
-    def __call__(self, line: bytes) -> bytes:
-        end = b"\n" if line.endswith(b"\n") else b""
-        if self._open and self._hidden:
-            self._open = not end
-            return end
-        text = line.removesuffix(b"\n").decode("utf-8", "surrogateescape")
-        hidden = self._hide(text)
-        self._open, self._hidden = not end, hidden != text
-        return hidden.encode("utf-8", "surrogateescape") + end

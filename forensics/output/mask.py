@@ -12,6 +12,7 @@ from typing import Any
 
 import re2
 
+from forensics.output import own
 from forensics.output.secrets import SECRETS, USER_TEXT, Secret
 
 MASK = "[masked]"
@@ -46,9 +47,14 @@ def _extra(patterns: tuple[str, ...]) -> tuple[Any, ...]:
 
 
 def mask(text: str, extra: Sequence[str] = ()) -> str:
-    """`text` without secrets. `extra`: further RE2 patterns whose whole match is a secret (from forensics.toml)."""
+    """`text` without secrets. `extra`: further RE2 patterns whose whole match is a secret; those
+    of forensics.toml are hidden in every command without being named (own.py)."""
     low = text.lower()
-    if _any_hint().search(low) is None:
+    try:
+        hinted = _any_hint().search(low) is not None
+    except UnicodeEncodeError:  # bytes of a file name, or half of a pair of surrogates, are no text
+        return mask(text.encode("utf-8", "backslashreplace").decode(), extra)
+    if not hinted:
         return _masked_further(text, extra)
     for pattern, secret in _compiled():
         if any(hint in low for hint in secret.hints):
@@ -58,7 +64,7 @@ def mask(text: str, extra: Sequence[str] = ()) -> str:
 
 def _masked_further(text: str, extra: Sequence[str]) -> str:
     """The caller's own patterns, and lines that are a part of a key."""
-    for pattern in _extra(tuple(extra)):
+    for pattern in _extra((*extra, *own.patterns())):
         text = pattern.sub(lambda m: MASK if m.group(0) else "", text)
     return MASK if _key_body(text) else text
 

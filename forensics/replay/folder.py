@@ -18,7 +18,8 @@ _JOURNAL = "run.json"
 
 @dataclass(frozen=True, slots=True)
 class RunFolder:
-    """`path` holds run.json (the journal) and one `<step>.log` for each launched server."""
+    """`path` holds run.json (the journal) and one `<step>.log` for each launched server. Commands and requests are
+    kept as they were given, so that they can be run again: only the owner can read the folder."""
 
     path: Path
 
@@ -28,7 +29,7 @@ class RunFolder:
         stamp = (now or datetime.now(UTC)).strftime("%Y%m%d-%H%M%S")
         path = root / f"{stamp}-{secrets.token_hex(3)}"
         try:
-            path.mkdir(parents=True)
+            path.mkdir(parents=True, mode=0o700)
         except OSError as error:
             raise ReplayError(
                 f"cannot make the run folder {path}: {error.strerror}", hint="choose another with --runs"

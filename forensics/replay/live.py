@@ -8,11 +8,14 @@ from pathlib import Path
 
 from forensics.analysis import analyze
 from forensics.errors import InputError
+from forensics.output.mask_bytes import ByteMasker
 from forensics.schema.launch import STAGES
 from forensics.schema.options import Options
 from forensics.schema.report import LaunchInfo, Report
 
 _EVERY_S = 1.0
+_LONGEST = 1 << 20
+"""Bytes of an unfinished line that are held back."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,20 +43,38 @@ class LiveLog:
         self.path = path
         self.options = options
         self.size = 0
+        self._mask = ByteMasker()
+        self._rest = b""
         self.report: Report | None = None
         self._judged = -1
         self._next = 0.0
         path.touch()
 
     def add(self, data: bytes) -> None:
-        """Append bytes as they came."""
+        """Append whole lines as they came, secrets masked; what is not a line yet waits for its rest."""
+        self.size += len(data)
+        whole, newline, rest = (self._rest + data).rpartition(b"\n")
+        self._rest = rest
+        self._write(whole + newline)
+        if len(rest) > _LONGEST:
+            self._flush()
+
+    def _flush(self) -> None:
+        """Write the line that has begun: it may be the last words of the server."""
+        rest, self._rest = self._rest, b""
+        self._write(rest)
+
+    def _write(self, data: bytes) -> None:
         if data:
+            *lines, last = data.split(b"\n")
+            masked = b"".join(self._mask(line + b"\n") for line in lines) + (self._mask(last) if last else b"")
             with self.path.open("ab") as file:
-                file.write(data)
-            self.size += len(data)
+                file.write(masked)
 
     def state(self, *, now: bool = False) -> State:
         """The current state; a new analysis only where bytes came and a second passed (or `now`)."""
+        if now:
+            self._flush()
         if self.size > max(0, self._judged) and (now or time.monotonic() >= self._next):
             self.report = self.analyze()
             self._judged = self.size
