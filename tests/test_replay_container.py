@@ -112,9 +112,7 @@ def calls(folder: Path) -> list[list[str]]:
 
 def serve(folder: Path, options: str, port: int, *flags: str) -> str:
     needs = "-e 'FAKE_NEEDS=dtype=bfloat16 NCCL_DEBUG=INFO'"
-    return (
-        f"docker run {options} {needs} image:1 {INNER.replace('/m', f'{folder}/model')} --port {port} {' '.join(flags)}"
-    )
+    return f"docker run {options} {needs} image:1 {INNER.replace('/m', f'{folder}/model')} --device cpu --port {port} {' '.join(flags)}"
 
 
 def test_a_server_in_a_container_is_replayed_through_its_published_port(engine):

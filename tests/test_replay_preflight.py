@@ -9,7 +9,7 @@ from replay_kit import FAKE, command, replay, starts
 from forensics import analyze
 from forensics.replay.base import base_command
 from forensics.replay.edits import Change
-from forensics.replay.facts import HostFacts, ask_facts
+from forensics.replay.facts import HostFacts, ask_facts, server_python
 from forensics.replay.host import Address, Host
 from forensics.replay.plan import make_plan
 from forensics.replay.preflight import Finding, preflight
@@ -49,6 +49,24 @@ def test_the_servers_own_python_tells_the_hosts_facts(host):
     assert (first["capability"], first["smem_per_block"]) == ("10.0", 232448)
     assert (first["free"] >> 30, second["free"] >> 30) == (78, 12)
     assert asked.flags["--dtype"] == ["auto", "half", "float16", "bfloat16", "float32"]
+
+
+@pytest.mark.parametrize(
+    ("text", "asked"),
+    [
+        ("A=1 nohup numactl -N 0 /v/bin/python -m sglang.launch_server", ["env", "A=1", "/v/bin/python", "-c", "x"]),
+        ("/v/bin/sglang serve", ["/v/bin/python", "-c", "x"]),
+        ("A=1 uv run --frozen python -m sglang.launch_server", ["env", "A=1", "uv", "run", "--frozen", "python", "-c", "x"]),
+        ("srun -N1 --gres=gpu:8 env A=1 python -m sglang.launch_server",
+         ["env", "A=1", "srun", "-N1", "--gres=gpu:8", "env", "python", "-c", "x"]),
+        ("conda run -n sgl python -m sglang.launch_server", ["conda", "run", "-n", "sgl", "python", "-c", "x"]),
+        ("exec python -m sglang.launch_server", ["bash", "-c", 'python "$@"', "forensics", "-c", "x"]),
+        ("source v/bin/activate\npip list\nA=$HOME python -m sglang.launch_server",
+         ["bash", "-c", 'source v/bin/activate\nenv A=$HOME python "$@"', "forensics", "-c", "x"]),
+    ],
+)  # fmt: skip
+def test_the_python_is_asked_where_the_server_would_run(text, asked):
+    assert server_python(base_command(None, text), "-c", "x") == asked
 
 
 def test_a_python_without_sglang_is_refused_and_cannot_be_forced(host, tmp_path):

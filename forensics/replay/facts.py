@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -55,6 +54,13 @@ part("flags", flags)
 print("\n@forensics " + json.dumps(found))
 """
 _MARK = "@forensics "
+_ENTERING = frozenset(
+    {
+        "srun", "uv", "conda", "mamba", "micromamba", "poetry", "pipenv", "pixi", "apptainer", "singularity", "enroot",
+        "sudo", "ssh", "chroot",
+    }
+)  # fmt: skip
+"""Programs that run their words somewhere else, or with another Python."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,26 +91,11 @@ def server_python(base: Base, *arguments: str) -> list[str]:
     """The words that run a short program under the server's own Python: in the user's prepared shell where there is
     one, in a container of the same image where a client starts the server, else with the server's variables."""
     command = base.command()
-    words = command.words
-    program = words[command.program]
+    program = command.words[command.program]
     client = container_client(command)
-    if client is not None:
-        chosen = asking_words(command, client)
-        gone = ["--rm"] if chosen and "--rm" not in [w.value for w in chosen] else []
-        at = next((n for n, w in enumerate(chosen) if w.value == "run"), None)
-        head, tail = (chosen[: at + 1], chosen[at + 1 :]) if at is not None else (chosen, [])
-        raw = [*_raw(command, head), *(gone if at is not None else []), *_raw(command, tail)]
-        plain = [*(w.value for w in head), *(gone if at is not None else []), *(w.value for w in tail)]
-    else:
-        assigned = [words[a.word] for a in command.env if a.by != "container"]
-        srun = next((n for n in range(command.program) if words[n].value.rpartition("/")[2] == "srun"), None)
-        kept = (
-            [*assigned, *(w for w in words[srun : command.program] if w not in assigned)]
-            if srun is not None
-            else assigned
-        )
-        env = ["env"] if assigned else []
-        raw, plain = [*env, *_raw(command, kept)], [*env, *(w.value for w in kept)]
+    before = _before(command) if client is None else _inside(command, client)
+    raw = [w if isinstance(w, str) else command.text[w.start : w.end] for w in before]
+    plain = [w if isinstance(w, str) else w.value for w in before]
     python = _python(program.value)
     if not base.shell:
         return [*plain, python, *arguments]
@@ -113,8 +104,21 @@ def server_python(base: Base, *arguments: str) -> list[str]:
     return ["bash", "-c", f'{asking}{" ".join([*raw, own])} "$@"', "forensics", *arguments]
 
 
-def _raw(command: Command, words: Sequence[Word]) -> list[str]:
-    return [command.text[w.start : w.end] for w in words]
+def _inside(command: Command, client: int) -> list[Word | str]:
+    """The container client's words; a container that is run for one question is gone afterwards."""
+    chosen = asking_words(command, client)
+    at = next((n for n, w in enumerate(chosen) if w.value == "run"), None)
+    if at is None or "--rm" in [w.value for w in chosen]:
+        return list(chosen)
+    return [*chosen[: at + 1], "--rm", *chosen[at + 1 :]]
+
+
+def _before(command: Command) -> list[Word | str]:
+    """The server's variables, and the words that lead into its environment (`srun …`, `uv run`)."""
+    assigned = [command.words[a.word] for a in command.env]
+    enters = next((n for n in range(command.program) if command.words[n].value.rpartition("/")[2] in _ENTERING), None)
+    entering = command.words[enters : command.program] if enters is not None else ()
+    return [*(["env"] if assigned else []), *assigned, *(w for w in entering if w not in assigned)]
 
 
 def _python(program: str) -> str:
