@@ -1,9 +1,12 @@
-"""Real editors, where they are installed: quickfix of Vim and Neovim, Emacs' compile, Neovim as language client."""
+"""Real editors, where they are installed: quickfix of Vim and Neovim, Emacs' compile, Neovim and eglot as language
+clients. Of the set-ups that are only documented, what can be checked without the editor."""
 
 import json
+import re
 import shutil
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -118,3 +121,69 @@ def test_neovim_is_a_language_client(report, tmp_path):
     assert "first failure" in found["hover"]["contents"]["value"]
     assert found["first"]["range"]["start"]["line"] == 64
     assert "nan-probabilities" in found["word"]["contents"]["value"]
+
+
+def documented(language: str) -> list[str]:
+    """The blocks of docs/editors.md in one language."""
+    return re.findall(rf"^```{language}\n(.*?)^```", (ROOT / "docs/editors.md").read_text("utf-8"), re.M | re.S)
+
+
+def eglot() -> bool:
+    if shutil.which("emacs") is None:
+        return False
+    done = subprocess.run(
+        ["emacs", "-q", "--batch", "--eval", "(progn (package-initialize) (require 'eglot))"], capture_output=True
+    )
+    return done.returncode == 0
+
+
+@pytest.mark.skipif(not eglot(), reason="no Emacs with eglot")
+def test_emacs_is_a_language_client(report, tmp_path):
+    [setup] = documented("elisp")
+    words = " ".join(json.dumps(w) for w in (sys.executable, "-m", "forensics", "lsp"))
+    script = tmp_path / "client.el"
+    script.write_text(
+        """(package-initialize) (require 'eglot)
+        """
+        + setup.replace('"forensics" "lsp"', words)
+        + """
+        (find-file "server.log")
+        (apply #'eglot (eglot--guess-contact))
+        (let ((until (+ (float-time) 50)))
+          (while (and (< (float-time) until) (not (eglot-current-server))) (accept-process-output nil 0.1))
+          (flymake-mode 1) (flymake-start)
+          (while (and (< (float-time) until) (not (flymake-diagnostics)))
+            (accept-process-output nil 0.1) (sit-for 0.1) (flymake-start)))
+        (dolist (one (flymake-diagnostics))
+          (princ (format "%d %s %s\n" (line-number-at-pos (flymake-diagnostic-beg one)) (flymake-diagnostic-type one)
+            (flymake-diagnostic-text one))))
+        (goto-char (point-min)) (forward-line 64)
+        (princ (format "hover %S\n" (jsonrpc-request (eglot-current-server) :textDocument/hover
+          (eglot--TextDocumentPositionParams))))
+        (goto-char (point-min)) (forward-line 2)
+        (call-interactively #'xref-find-definitions)
+        (princ (format "at %d\n" (line-number-at-pos)))"""
+    )
+    done = edit(["emacs", "-q", "--batch", "-l", str(script)], report, tmp_path)
+    assert re.search(r"^65 eglot-error .*first failure", done.stdout, re.M), done.stderr
+    assert "**first failure** during prefill" in done.stdout
+    assert done.stdout.rstrip().endswith("at 65")
+
+
+def test_the_documented_problem_matcher_reads_every_line(report):
+    tasks = json.loads(documented("json")[0])["tasks"][0]
+    pattern = tasks["problemMatcher"]["pattern"]
+    assert [tasks["command"], *tasks["args"]] == ["forensics", "analyze", "${file}", "--format", "gcc"]
+    rows = (report / "report.gcc").read_text().splitlines()
+    found = [re.match(pattern["regexp"], row) for row in rows]
+    assert all(found) and len(rows) > 2
+    first = found[0]
+    assert [first[pattern[k]] for k in ("file", "line", "column", "severity")] == ["server.log", "65", "1", "error"]
+
+
+def test_documented_configurations_have_their_formats_syntax():
+    for block in documented("json"):
+        json.loads(block)
+    helix = tomllib.loads(documented("toml")[0])
+    assert helix["language-server"]["forensics"] == {"command": "forensics", "args": ["lsp"]}
+    assert all("forensics" in one["language-servers"] for one in helix["language"])

@@ -5,6 +5,8 @@ import importlib.util
 import itertools
 import json
 import re
+import subprocess
+import sys
 from base64 import b64encode
 from hashlib import sha256
 from pathlib import Path
@@ -134,6 +136,37 @@ def test_every_fold_and_every_scrolling_box_is_reached_by_the_keyboard(browser, 
     assert browser.ask("getComputedStyle(document.activeElement).outlineStyle") == "solid"
 
 
+CONTRAST = """(() => {
+  const rgb = text => { const v = text.match(/[\\d.]+/g).map(Number); return text.startsWith('color(') ? [...v.slice(0, 3).map(x => 255 * x), v[3] ?? 1] : [v[0], v[1], v[2], v[3] ?? 1]; };
+  const over = (top, under) => [0, 1, 2].map(i => top[3] * top[i] + (1 - top[3]) * under[i]).concat(1);
+  const light = c => { const [r, g, b] = c.map(x => { x /= 255; return x <= .04045 ? x / 12.92 : ((x + .055) / 1.055) ** 2.4; }); return .2126 * r + .7152 * g + .0722 * b; };
+  const bad = [];
+  for (const e of document.querySelectorAll('body *')) {
+    if (e.closest('svg') || ![...e.childNodes].some(n => n.nodeType === 3 && n.data.trim()) || !e.checkVisibility()) continue;
+    const chain = [];
+    for (let x = e; x; x = x.parentElement) chain.unshift(x);
+    let ground = [255, 255, 255, 1], solid = 1;
+    for (const x of chain) { const style = getComputedStyle(x); ground = over(rgb(style.backgroundColor), ground); solid *= Number(style.opacity); }
+    const ink = rgb(getComputedStyle(e).color); ink[3] *= solid;
+    const [a, b] = [light(over(ink, ground)), light(ground)].sort((x, y) => y - x);
+    const ratio = (a + .05) / (b + .05);
+    if (ratio < 4.5) bad.push(`${e.tagName}.${e.className} ${ratio.toFixed(2)} ${e.textContent.trim().slice(0, 30)}`);
+  }
+  return [...new Set(bad)];
+})()"""
+
+
+@in_browser
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+@pytest.mark.parametrize("log", ["saga/session.log", "run-gpu2-tp2_sigstop_rank1/log.txt"])
+def test_all_text_stands_out_from_its_ground(browser, tmp_path, log, dark):
+    page = tmp_path / "report.html"
+    page.write_text(as_html(analyze([str(SAMPLES / "cases" / log)])), "utf-8")
+    browser.open(page, 1280, dark=dark)
+    browser.ask("document.querySelectorAll('details').forEach(d => d.open = true)")
+    assert browser.ask(CONTRAST) == []
+
+
 def test_headings_go_down_one_step_at_a_time():
     levels = [int(n) for n in re.findall(r"<h([1-6])[ >]", as_html(busy()))]
     assert levels[0] == 1 and levels.count(1) == 1
@@ -166,6 +199,16 @@ def test_many_ranks_and_many_points_stay_under_three_megabytes():
     text = as_html(busy("x" * 400, ranks=64, points=200))
     assert len(text.encode()) < 3_000_000
     assert "60 other ranks" in text or "other ranks" in text
+
+
+def test_the_page_does_not_grow_with_the_log(tmp_path):
+    sizes = []
+    for megabytes in (1, 6):
+        path = tmp_path / f"{megabytes}.log"
+        made = [sys.executable, str(SAMPLES.parent / "benchmarks/generate.py"), str(path), str(megabytes)]
+        subprocess.run(made, check=True, capture_output=True)
+        sizes.append(len(as_html(analyze([str(path)])).encode()))
+    assert max(sizes) < 600_000 and sizes[1] < 1.5 * sizes[0], sizes
 
 
 def test_a_real_log_shows_lanes_attempts_and_differences():

@@ -1,6 +1,9 @@
 """The terminal report: what fits on a line, what is named in full, what is left for -v, and the progress bar."""
 
+import contextlib
 import io
+import os
+import pty
 import re
 import subprocess
 import sys
@@ -116,6 +119,28 @@ def test_no_bar_where_standard_error_is_no_terminal():
         [sys.executable, "-m", "forensics", "analyze", "--quiet", str(SAGA)], capture_output=True, text=True
     )
     assert done.returncode == 1 and done.stderr == ""
+
+
+def test_a_terminal_sees_bytes_and_time_left_and_a_pipe_the_report_alone(tmp_path):
+    path = tmp_path / "server.log"
+    line = "[2026-05-02 10:00:00 TP0] Decode batch, #running-req: 3, #token: 512, token usage: 0.25, cuda graph: True, gen throughput (token/s): 812.50, #queue-req: 3\n"
+    path.write_text(SAGA.read_text() + line * (LONG // len(line) + 1000))
+    ours, theirs = pty.openpty()
+    said = tmp_path / "said"
+    with said.open("wb") as out:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "forensics", "analyze", "--brief", str(path)],
+            stdout=out, stderr=theirs, env={**os.environ, "TERM": "xterm", "COLUMNS": "100"},
+        )  # fmt: skip
+        os.close(theirs)
+        shown = b""
+        with contextlib.suppress(OSError):  # the end of a pseudo-terminal
+            while data := os.read(ours, 4096):
+                shown += data
+        assert process.wait() == 1
+    os.close(ours)
+    assert re.search(rb"reading .*[\d.]+/[\d.]+ MB.*(\d\d:\d\d|--:--)", shown)
+    assert b"\x1b" not in said.read_bytes() and b"First failure" in said.read_bytes()
 
 
 def test_issue_is_an_alias_and_names_only_what_was_set():
