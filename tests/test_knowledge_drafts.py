@@ -106,6 +106,14 @@ def test_a_wrapper_is_no_ground_and_the_rule_is_drafted_in_the_namespace(
     )
 
 
+def test_a_draft_holds_no_names_and_no_addresses(team: Path) -> None:
+    log = PLUGIN_LOG.replace("/opt/site", "/home/jdoe/site").replace("/srv/acme", "/Users/jdoe/acme from 8.8.4.4")
+    assert run(["kb", "new", "--from", report(log), "--id", "steering-width"]) == 0
+    text = Path("kb/findings/steering-width.md").read_text()
+    assert "jdoe" not in text and "8.8.4.4" not in text
+    assert "/home/user/site" in text and "/Users/user/acme" in text
+
+
 def test_a_line_may_be_named_where_the_report_shows_no_failure(team: Path, capsys: pytest.CaptureFixture[str]) -> None:
     made = report(GATEWAY_LOG)
     assert run(["kb", "new", "--from", made]) == 2

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from forensics.knowledge.draft import DO, VERIFY, NewFile, body, front_matter, near_miss, rule_file, slug, title_of
+from forensics.knowledge.privacy import without_leaks
 from forensics.output.mask import mask
 from forensics.rulebook.words import FAMILIES
 from forensics.schema.report import LaunchInfo, Report
@@ -151,7 +152,7 @@ def _logs(launch: LaunchInfo, place: _Place | None, keep: frozenset[str]) -> tup
     lines = read_lines(place.path)
     at = place.line - 1
     if not 0 <= at < len(lines):
-        return f"```log match line=1\n{mask(place.raw)}\n```", ""
+        return f"```log match line=1\n{without_leaks(place.raw)}\n```", ""
     head = launch_line(lines, launch.lines[0] - 1, at)
     start = max(launch.lines[0] - 1, at - ABOVE)
     above = ([head] if head is not None and head < start else []) + list(range(start, at))
@@ -163,7 +164,7 @@ def _logs(launch: LaunchInfo, place: _Place | None, keep: frozenset[str]) -> tup
 
 def shown_lines(lines: list[str], chosen: list[int], keep: frozenset[str] = frozenset()) -> str:
     """Lines of a log as a page may hold them: masked, and long ones cut; `keep` names arguments that must stay."""
-    return "\n".join(mask(_shorter(lines[i], keep)) for i in chosen)
+    return "\n".join(without_leaks(_shorter(lines[i], keep)) for i in chosen)
 
 
 MAX_LINE = 1000

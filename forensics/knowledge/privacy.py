@@ -41,12 +41,25 @@ def leaks(line: str, extra: Sequence[str] = ()) -> Iterator[Leak]:
         what = "an e-mail address" if mail else "a secret or user text"
         yield Leak(start, line[start:end], hidden[start:hidden_end], what, not mail)
         return
-    home = _pattern(_HOME).search(line)
-    if home is not None and (home.group(2) or "") not in _NOBODY:
-        yield Leak(home.start(2), home.group(2) or "", "user", "a user name in a path", False)
-    address = _pattern(_IP).search(line)
-    if address is not None and _public(address.group(1) or ""):
-        yield Leak(address.start(1), address.group(1) or "", "192.0.2.1", "a public network address", False)
+    for home in _pattern(_HOME).finditer(line):
+        if (home.group(2) or "") not in _NOBODY:
+            yield Leak(home.start(2), home.group(2) or "", "user", "a user name in a path", False)
+    for address in _pattern(_IP).finditer(line):
+        if _public(address.group(1) or ""):
+            yield Leak(address.start(1), address.group(1) or "", "192.0.2.1", "a public network address", False)
+
+
+def without_leaks(line: str, extra: Sequence[str] = ()) -> str:
+    """The line as it may be shared: what `leaks` finds is written over, from left to right."""
+    line = mask(line, extra)
+    done = 0
+    while done < 50:
+        leak = next(leaks(line, extra), None)
+        if leak is None:
+            break
+        line = line[: leak.offset] + leak.new + line[leak.offset + len(leak.old) :]
+        done += 1
+    return line
 
 
 @cache
