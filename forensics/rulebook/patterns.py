@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import lru_cache
 from typing import Protocol, cast
 
@@ -35,6 +36,7 @@ class Pattern(Protocol):
     @property
     def groupindex(self) -> dict[str, int]: ...
     def search(self, text: str) -> Found | None: ...
+    def finditer(self, text: str) -> Iterator[Found]: ...
 
 
 class BadPattern(ValueError):
