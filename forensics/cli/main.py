@@ -92,7 +92,8 @@ def main() -> None:
     try:
         code = run(sys.argv[1:])
         try:
-            sys.stdout.flush()
+            if not sys.stdout.closed:  # the language server closes it at its end
+                sys.stdout.flush()
         except BrokenPipeError:
             raise
         except OSError as error:
