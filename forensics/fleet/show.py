@@ -106,7 +106,7 @@ _STYLE = """
 .h1 { background: color-mix(in srgb, var(--bad) 10%, transparent); }
 .h2 { background: color-mix(in srgb, var(--bad) 22%, transparent); }
 .h3 { background: color-mix(in srgb, var(--bad) 38%, transparent); }
-.h4 { background: color-mix(in srgb, var(--bad) 60%, transparent); }
+.h4 { background: color-mix(in srgb, var(--bad) 50%, transparent); }
 """
 
 
