@@ -125,7 +125,9 @@ def cross_fire(lib: Library, only: frozenset[str] | None = None) -> Iterator[Sho
         truth = truth_of(path)
         report = analyze_path(path, lib)
         name = path.parent.name if path.name == "log.txt" else f"{path.parent.name}/{path.name}"
-        for launch in report.launches if report is not None else ():
+        launches = report.launches if report is not None else []
+        # The truth of a case is about its last launch; those before it may have failed for another reason.
+        for launch in launches if healthy else launches[-1:]:
             yield from _shots(name, launch, truth, healthy, only)
 
 
