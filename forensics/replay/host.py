@@ -107,7 +107,8 @@ class Host:
         if reply is None:
             raise ReplayError(
                 f"the connection to {self.address} was lost",
-                hint=f"the server ends by itself within {LEASE_S:.0f} s; check `ssh` by hand, then try again",
+                hint=f"the server ends by itself within {LEASE_S:.0f} s; `forensics replay --cleanup` makes sure, "
+                "--resume RUN goes on",
             )
         if not reply.get("ok"):
             raise ReplayError(f"{self.address}: {reply.get('error', 'refused')}")
