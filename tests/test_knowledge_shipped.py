@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from collections import Counter
+
 import pytest
 
 from forensics.cli.kb import _lint
@@ -42,3 +45,41 @@ def test_every_condition_can_be_printed_and_read_again(place: Workplace) -> None
         for condition in (*finding.applies, *finding.grounds):
             node = parse_condition(condition.text)
             assert parse_condition(format_condition(node)) == node
+
+
+FAMILIES = {
+    "numerics", "memory", "kernel", "compile", "distributed", "load", "config", "runtime", "disaggregation", "network",
+    "tokenizer", "host", "performance",
+}  # fmt: skip
+
+
+def test_the_base_holds_what_it_promises(place: Workplace) -> None:
+    findings, rules = place.library.knowledge.findings, place.library.rules.values()
+    assert len(findings) >= 200
+    assert {r.family for r in rules} == FAMILIES
+    roles = Counter(r.role for r in rules)
+    assert min(roles[r] for r in ("root", "cascade", "teardown", "advice", "warning", "progress", "info")) >= 1
+    assert roles["advice"] >= 10 and roles["cascade"] >= 10
+    # Suspected is said where nobody confirmed it; what no log can show is never more than possible.
+    assert 15 <= sum(f.status == "suspected" for f in findings) < len(findings) / 4
+    assert sum(f.log_evidence == "none" for f in findings) < 25
+    assert sum(f.log_evidence == "real" for f in findings) >= 50
+
+
+def test_deployments_are_controls_with_visible_strength(place: Workplace) -> None:
+    strengths = Counter(d.strength for d in place.library.knowledge.deployments)
+    assert sum(strengths[s] for s in ("accuracy", "throughput", "served", "benchmarked")) >= 110
+    assert set(strengths) == {"accuracy", "throughput", "served", "benchmarked", "recommended"}
+
+
+def test_real_logs_of_a_cause_are_used_by_its_finding(place: Workplace) -> None:
+    for finding in place.library.knowledge.findings:
+        if finding.log_evidence == "real":
+            assert any(b.sample for b in finding.logs if b.expect == "match"), finding.id
+
+
+def test_links_between_pages_lead_somewhere(place: Workplace) -> None:
+    known = place.library.findings
+    for finding in known.values():
+        for name, target in re.findall(r"\[([a-z0-9-]+)\]\(([a-z0-9-]+)\.md\)", finding.body):
+            assert name == target and target in known, (finding.id, target)
