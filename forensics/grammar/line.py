@@ -9,13 +9,14 @@ import re
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import re2
 from lark import Token, Tree
 from lark.exceptions import UnexpectedInput
 
 from forensics.grammar.build import make_parser
-from forensics.grammar.terminals import alternation, anchored
+from forensics.grammar.terminals import alternation, anchored, relaxed
 
 HOT = ("decode-batch", "prefill-batch", "access")
 """Kinds whose numbers become columns."""
@@ -62,6 +63,7 @@ class LineGrammar:
         quick, contained = anchored(patterns)
         self._quick = alternation(quick)
         self._contained = re2.compile("|".join(f"(?:{c})" for c in contained).encode(), _re2_options())
+        self._telling = _telling([pattern for name, pattern in quick if name != "TEXT"], contained)
 
     def _first_terminals(self) -> dict[str, str]:
         kinds = {}
@@ -101,11 +103,24 @@ class LineGrammar:
     def glance(self, message: str) -> LineParse:
         """Kind by the first terminal alone, without the places of numbers."""
         text = message.encode("latin-1", "replace")
+        if self._telling is not None and self._telling.search(text) is None:
+            return LineParse("text", "TEXT")
         heads = self._heads if self._contained.search(text) else self._quick
         match = heads.match(message)
         if match is None or not match.lastgroup:
             return LineParse("text", "TEXT")
         return LineParse(self.kind_of[match.lastgroup], match.lastgroup)
+
+
+def _telling(heads: list[str], contained: list[str]) -> Any:
+    """What a line of free words lacks: it starts like no terminal and holds nothing that one looks for. None where RE2
+    cannot say so (then every line is asked)."""
+    begins = "|".join(f"(?:{relaxed(p)})" for p in heads)
+    holds = "|".join(f"(?:{relaxed(c)})" for c in contained)
+    try:
+        return re2.compile(f"^(?:{begins})|{holds}".encode("latin-1"), _re2_options())
+    except (re2.error, UnicodeEncodeError):
+        return None
 
 
 def _fields(body: Tree[Token]) -> list[FieldPlace]:
@@ -133,6 +148,8 @@ def _fields(body: Tree[Token]) -> list[FieldPlace]:
 def _re2_options() -> re2.Options:
     options = re2.Options()
     options.encoding = re2.Options.Encoding.LATIN1
+    options.log_errors = False
+    options.max_mem = 64 << 20
     return options
 
 

@@ -32,6 +32,54 @@ def anchored(terminals: list[tuple[str, str]]) -> tuple[list[tuple[str, str]], l
     return quick, contained
 
 
+def relaxed(pattern: str) -> str:
+    """A pattern for RE2 that matches wherever the given one does: what it looks ahead for and where it ends are left
+    out, and characters beyond latin-1, which no text here holds."""
+    out, at, inside = [], 0, False
+    while at < len(pattern):
+        char = pattern[at]
+        if char == "\\":
+            out.append(pattern[at : at + 2])
+            at += 2
+            continue
+        if not inside and pattern.startswith(("(?=", "(?!", "(?<=", "(?<!"), at):
+            at = _closing(pattern, at)
+            continue
+        if not inside and char == "[":
+            inside = True
+            head = 1 + (pattern[at + 1 : at + 2] == "^")
+            head += pattern[at + head : at + head + 1] == "]"
+            out.append(pattern[at : at + head])
+            at += head
+            continue
+        inside = inside and char != "]"
+        if char != "$" or inside:
+            out.append(char if char < "\u0100" else r"\x00")
+        at += 1
+    return "".join(out)
+
+
+def _closing(pattern: str, at: int) -> int:
+    """Right after the bracket that closes the group at `at`."""
+    depth, inside = 0, False
+    while at < len(pattern):
+        char = pattern[at]
+        if char == "\\":
+            at += 1
+        elif inside:
+            inside = char != "]"
+        elif char == "[":
+            inside = True
+            at += pattern[at + 1 : at + 2] == "^"
+            at += pattern[at + 1 : at + 2] == "]"
+        else:
+            depth += (char == "(") - (char == ")")
+            if depth == 0:
+                return at + 1
+        at += 1
+    return at
+
+
 def alternatives(pattern: str) -> list[str]:
     """Top-level alternatives of a regular expression."""
     out, depth, start, at = [], 0, 0, 0

@@ -44,7 +44,7 @@ class LiveLog:
         self.options = options
         self.size = 0
         self._mask = ByteMasker()
-        self._rest = b""
+        self._rest = self._before = b""
         self.report: Report | None = None
         self._judged = -1
         self._next = 0.0
@@ -73,8 +73,10 @@ class LiveLog:
 
     def state(self, *, now: bool = False) -> State:
         """The current state; a new analysis only where bytes came and a second passed (or `now`)."""
-        if now:
+        # A progress bar has no newline, and neither has a line whose writer died.
+        if now or b"\r" in self._rest or (self._rest and self._rest == self._before):
             self._flush()
+        self._before = self._rest
         if self.size > max(0, self._judged) and (now or time.monotonic() >= self._next):
             self.report = self.analyze()
             self._judged = self.size
