@@ -56,6 +56,17 @@ def test_every_place_is_once_named_so_that_it_can_be_opened(saga):
     assert short and short <= full
 
 
+def test_facts_leave_out_what_says_nothing_and_count_it():
+    report = analyze([str(SAMPLES / "cases/run-gpu2-tp2_sigstop_rank1/log.txt")])
+    rows = section(render(report, detail=1), "Facts")
+    assert rows[0] == f"  places are line:column of {report.launches[0].path}" or rows[0].startswith("  places are")
+    assert any(re.fullmatch(r"  args\.mem_fraction_static +0\.3  10:795", row) for row in rows)
+    assert not any(row.startswith(("  args.api_key ", "  args.disable_radix_cache ", "  args.dtype ")) for row in rows)
+    left = int(re.fullmatch(r"  (\d+) more arguments are unset, off or the release's default", rows[-1])[1])
+    named = [row for row in rows if re.match(r"  [a-z]+\.\w", row)]
+    assert len(named) + left == len(report.launches[0].facts)
+
+
 def test_grounds_speak_in_words_not_in_ids(saga):
     causes = "\n".join(section(render(saga), "Causes"))
     assert "The sampler was handed NaN" in causes

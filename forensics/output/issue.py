@@ -7,9 +7,8 @@ from collections.abc import Iterator
 
 from forensics.output.clean import clean
 from forensics.output.markdown import code_block, environment, escape, excerpt
-from forensics.output.view import focus_of, ground_text, live, setting_name, value_text
+from forensics.output.view import focus_of, ground_text, live, says_nothing, setting_name, value_text
 from forensics.schema.report import LaunchInfo, Report
-from forensics.timeline.catalog import catalog
 
 _DERIVED = (
     "args.tokenizer_path",
@@ -51,13 +50,11 @@ def _reproduction(launch: LaunchInfo) -> list[str]:
 
 def _flags(launch: LaunchInfo) -> Iterator[str]:
     """The arguments of the dump as flags, without those that are unset or known to be the release's default."""
-    release = launch.version.exact or launch.version.high or launch.version.low or ""
-    known = catalog()
     for name, fact in sorted(launch.facts.items()):
         value = fact.value
-        if not name.startswith("args.") or value in (None, False, "", [], {}, "{}") or name in _DERIVED:
+        if not name.startswith("args.") or name in _DERIVED or says_nothing(name, value, launch):
             continue
         flag = setting_name(name)
-        if len(str(value)) > _LONGEST or (release and str(known.default(flag, release)) == str(value)):
+        if len(str(value)) > _LONGEST:
             continue
         yield flag if value is True else f"{flag} {shlex.quote(clean(value_text(value)))}"

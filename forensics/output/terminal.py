@@ -13,7 +13,16 @@ from forensics.output import terminal_words as words
 from forensics.output.clean import clean
 from forensics.output.command_diff import command_diff, same_command
 from forensics.output.fixes import fix_lines
-from forensics.output.view import change_text, focus_of, live, outcome_text, ruled_out, setting_name, value_text
+from forensics.output.view import (
+    change_text,
+    focus_of,
+    live,
+    outcome_text,
+    ruled_out,
+    says_nothing,
+    setting_name,
+    value_text,
+)
 from forensics.schema.report import (
     AttemptInfo,
     ComparisonInfo,
@@ -196,11 +205,11 @@ class Page:
         if hypothesis.why and not self.brief and (number == 1 or hypothesis.verdict != "possible" or self.detail):
             self.line(Text(clean(hypothesis.why)), indent=5)
         room = self.amount.grounds if number == 1 else self.amount.further
-        shown = _main_grounds(hypothesis.grounds, room)
+        shown = words.main_grounds(hypothesis.grounds, room)
         for ground in shown:
             self.ground(ground)
         if len(hypothesis.grounds) > len(shown) and not self.brief:
-            self.line(Text(f"  -v shows {_left_out(hypothesis.grounds, shown)}", style="dim"), indent=5)
+            self.line(Text(f"  -v shows {words.left_out(hypothesis.grounds, shown)}", style="dim"), indent=5)
 
     def ground(self, ground: GroundInfo) -> None:
         mark, style = SIDE_MARK[ground.side]
@@ -312,9 +321,19 @@ class Page:
 
     def facts(self, launch: LaunchInfo) -> None:
         self.head("Facts")
-        for name, fact in sorted(launch.facts.items()):
-            place = f"  {self.place(fact.where)}" if fact.where else ""
-            self.line(Text(f"{name} = {clean(value_text(fact.value), 200)}{place}"), indent=2, hang=4)
+        shown = [(n, f) for n, f in sorted(launch.facts.items()) if not says_nothing(n, f.value, launch)]
+        if shown:
+            told = f"places are line:column of {clean(launch.path)}" if launch.path else "places are line:column"
+            self.line(Text(told, "dim"), indent=2)
+        wide = min(max((len(n) for n, _ in shown), default=0), 36)
+        for name, fact in shown:
+            text = Text(f"{clean(name):<{wide}}  {clean(value_text(fact.value), 200)}")
+            if fact.where:
+                text.append(f"  {words.near_place(fact.where, launch)}", style="dim")
+            self.line(text, indent=2, hang=4)
+        left = len(launch.facts) - len(shown)
+        if left:
+            self.line(Text(f"{left} more arguments are unset, off or the release's default", "dim"), indent=2)
 
     def notes(self, launch: LaunchInfo) -> None:
         notes = [*launch.notes, *(n for s in self.report.sources for n in s.notes), *self.report.omitted]
@@ -363,20 +382,3 @@ class Page:
     def copyable(self, command: Text, indent: int) -> None:
         """A command on one physical line however long, so that it can be copied."""
         self.console.print(Text(" " * indent).append(command), soft_wrap=True)
-
-
-def _main_grounds(grounds: list[GroundInfo], room: int) -> list[GroundInfo]:
-    """The weightiest grounds, in their own order."""
-    order = {"decisive": 0, "must": 1, "strong": 2, "against": 2, "excludes": 2, "weak": 3}
-    ranked = sorted(grounds, key=lambda g: (g.side == "unknown", order.get(g.strength, 4)))
-    chosen = {id(g) for g in ranked[:room]}
-    return [g for g in grounds if id(g) in chosen]
-
-
-def _left_out(grounds: list[GroundInfo], shown: list[GroundInfo]) -> str:
-    """`2 more for, 1 against` it."""
-    kept = {id(g) for g in shown}
-    rest = [g for g in grounds if id(g) not in kept]
-    names = {"for": "for", "against": "against", "unknown": "not known"}
-    parts = [f"{count} {names[side]}" for side in names if (count := sum(g.side == side for g in rest))]
-    return " more ".join(", ".join(parts).split(" ", 1))

@@ -10,7 +10,7 @@ from rich.text import Text
 from forensics.output.clean import clean
 from forensics.output.command_diff import CommandDiff
 from forensics.schema.launch import STAGES
-from forensics.schema.report import FirstFailure, LaunchInfo, SourceInfo, Where
+from forensics.schema.report import FirstFailure, GroundInfo, LaunchInfo, SourceInfo, Where
 
 WIDE = 116
 """Columns from which a launch strip names every stage."""
@@ -37,6 +37,11 @@ class Places:
 def full_place(where: Where) -> str:
     """`path:line:column`."""
     return f"{clean(where.path)}:{where.line}:{where.column}"
+
+
+def near_place(where: Where, launch: LaunchInfo) -> str:
+    """`line:column` in the launch's own file, the whole place elsewhere."""
+    return f"{where.line}:{where.column}" if where.path == launch.path else full_place(where)
 
 
 def stage_strip(launch: LaunchInfo, width: int) -> tuple[Text, Text]:
@@ -164,3 +169,20 @@ def sources_line(sources: list[SourceInfo]) -> str:
     if len(sources) > 4:
         parts.append(f"{len(sources) - 4} more")
     return "; ".join(parts)
+
+
+def main_grounds(grounds: list[GroundInfo], room: int) -> list[GroundInfo]:
+    """The weightiest grounds, in their own order."""
+    order = {"decisive": 0, "must": 1, "strong": 2, "against": 2, "excludes": 2, "weak": 3}
+    ranked = sorted(grounds, key=lambda g: (g.side == "unknown", order.get(g.strength, 4)))
+    chosen = {id(g) for g in ranked[:room]}
+    return [g for g in grounds if id(g) in chosen]
+
+
+def left_out(grounds: list[GroundInfo], shown: list[GroundInfo]) -> str:
+    """`2 more for, 1 against` it."""
+    kept = {id(g) for g in shown}
+    rest = [g for g in grounds if id(g) not in kept]
+    names = {"for": "for", "against": "against", "unknown": "not known"}
+    parts = [f"{count} {names[side]}" for side in names if (count := sum(g.side == side for g in rest))]
+    return " more ".join(", ".join(parts).split(" ", 1))

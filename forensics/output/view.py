@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from forensics.schema.report import AttemptInfo, Change, GroundInfo, HypothesisInfo, LaunchInfo, Report, Where
+from forensics.timeline.catalog import catalog
 
 
 def focus_of(report: Report) -> LaunchInfo | None:
@@ -54,6 +55,16 @@ def setting_name(name: str) -> str:
     if plain.startswith("-") or (plain == name and "." in name):
         return name
     return "--" + plain.replace("_", "-")
+
+
+def says_nothing(name: str, value: object, launch: LaunchInfo) -> bool:
+    """Whether an argument is unset, off, or known to be the default of the launch's release."""
+    if not name.startswith("args."):
+        return False
+    release = launch.version.exact or launch.version.high or launch.version.low or ""
+    return value in (None, False, "", [], {}, "{}") or (
+        bool(release) and str(catalog().default(setting_name(name), release)) == str(value)
+    )
 
 
 def change_text(change: Change) -> str:
