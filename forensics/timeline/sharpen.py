@@ -22,6 +22,7 @@ def sharpen(
     """Faults with the natures that rules give them, plus those that only a rule states. Warnings make no fault."""
     by_row = {row: fault for fault in reversed(found) for row in (fault.row, *fault.rows)}
     added: list[Fault] = []
+    stated = {m.row for s in signals.values() if s.role in ("root", "cascade") for m in s.matches}
     for name in sorted(signals):
         signal = signals[name]
         nature = NATURE_OF_ROLE.get(signal.role)
@@ -31,6 +32,8 @@ def sharpen(
         repeated = rule is not None and rule.min_same > 1
         lost: list[Match] = []
         for match in signal.matches:
+            if nature == roles.ADVICE and match.row in stated:
+                continue  # a sentence of advice at the end of a line that states a failure
             fault = by_row.get(match.row)
             if fault is None:
                 if table.kind(match.row) not in STACK_KINDS:
