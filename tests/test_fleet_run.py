@@ -19,10 +19,10 @@ from ray_cluster import tree
 from forensics.cli.main import run as command
 from forensics.errors import InputError, UsageError
 from forensics.fleet.dataset import Dataset
-from forensics.fleet.engine import choose
+from forensics.fleet.engine import AHEAD, choose
 from forensics.fleet.job import Outcome, run_job, unpack
 from forensics.fleet.local import LocalEngine
-from forensics.fleet.plan import Job, Settings
+from forensics.fleet.plan import Job, Settings, jobs
 from forensics.fleet.run import plan, run
 
 pytest.importorskip("pyarrow")
@@ -158,6 +158,26 @@ def test_a_log_that_kills_its_worker_is_named_and_takes_no_other_along(tmp_path)
     assert "deadly.log: the worker died" in row[0] and row[1] == "worker-died"
     # it is tried again by the next run, and the others are not
     assert run(planned, tmp_path / "out", Here(), quiet=True).analyzed == 1
+
+
+def test_few_jobs_are_in_flight_at_any_time(tmp_path):
+    write_fleet(tmp_path / "logs", 12)
+    planned = plan([str(tmp_path / "logs")], Settings())
+    handed = []
+
+    class Waiting(list):
+        def __iter__(self):
+            for job in super().__iter__():
+                handed.append(job)
+                yield job
+
+    engine = LocalEngine(1)
+    try:
+        for number, _ in enumerate(engine.run(Waiting(jobs(planned.incidents, planned.settings))), 1):
+            assert len(handed) <= number - 1 + 1 * AHEAD
+    finally:
+        engine.close()
+    assert len(handed) == 12
 
 
 def test_one_huge_incident_by_byte_ranges_gives_the_same_part(tmp_path):
