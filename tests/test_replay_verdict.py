@@ -35,6 +35,17 @@ def test_verdict_words(fixed, control, word):
     assert judge(BEFORE, fixed, control).word == word
 
 
+def test_a_launch_that_hangs_where_the_log_hung_fails_as_before():
+    hung = Failing(None, "", "load", frozenset(), hung=True)
+    again = Outcome("timeout", "it stayed in stage load for more than 60 s", None, reached="load")
+    later = Outcome("timeout", "it stayed in stage warmup", None, reached="warmup")
+    assert judge(hung, again, None).word == "still-failing"
+    assert judge(hung, GOOD, again).word == "fixed"
+    assert judge(hung, later, again).word == "inconclusive"
+    assert judge(hung, GOOD, later).word == "inconclusive"
+    assert judge(BEFORE, again, None).word == "inconclusive"
+
+
 def test_the_same_failure_is_one_mechanism_signal_or_cause():
     assert BEFORE.same_as(Failing(None, "RuntimeError: probability", "prefill", frozenset()))
     assert BEFORE.same_as(Failing(None, "other", "decode", frozenset({"nan-probabilities"})))
