@@ -17,6 +17,7 @@ from report_example import HOSTILE, example
 
 from forensics.analysis import analyze
 from forensics.errors import UsageError
+from forensics.output.charts import stretches
 from forensics.output.formats import check_format, render
 from forensics.output.html import render as as_html
 from forensics.schema.report import LaneInfo, LaneMark, LineText, SeriesInfo, StageSpan, TimelineInfo
@@ -257,3 +258,11 @@ def test_other_formats_do_not_load_the_extra(monkeypatch):
     text = render(busy(), "json", width=80, color=False, detail=0, brief=False, quiet=False, max_bytes=40_000)
     omitted = json.loads(text)["omitted"]
     assert omitted[0].startswith("32 series") and len(text) <= 40_000
+
+
+def test_no_line_is_drawn_across_a_silence():
+    series = SeriesInfo(kind="decode", metric="throughput", rank="TP0", points=6, times=[0, 1, 2, 30, 31, 60], values=[5, 6, 7, 1, 2, 3])  # fmt: skip
+    assert list(stretches(series, [(2.0, 30.0), (31.5, 59.0)])) == [
+        ([0, 1, 2], [5, 6, 7]), ([30, 31], [1, 2]), ([60], [3]),
+    ]  # fmt: skip
+    assert list(stretches(series, [])) == [(series.times, series.values)]

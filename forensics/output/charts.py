@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -123,12 +123,24 @@ def _figure(
             strong = colours[one.rank] != _REST
             marker = "o" if len(one.times) <= 40 and strong else None
             width = 1.4 if strong else 0.7
-            axes.plot(one.times, one.values, color=colours[one.rank], linewidth=width, marker=marker, markersize=2.6)
+            for times, values in stretches(one, line.silences):
+                dot = "o" if len(times) == 1 else marker
+                axes.plot(times, values, color=colours[one.rank], linewidth=width, marker=dot, markersize=2.6)
         _frame(axes, name, series, line, span)
         out = io.StringIO()
         canvas: Any = FigureCanvasSVG(figure)
         canvas.print_svg(out, metadata={"Date": None, "Creator": None, "Format": None, "Type": None})
     return restyle(out.getvalue(), PALETTE, name)
+
+
+def stretches(one: SeriesInfo, silences: Sequence[tuple[float, float]]) -> Iterator[tuple[list[float], list[float]]]:
+    """The values between silences: a line across one would show what nobody measured."""
+    start = 0
+    for at in range(1, len(one.times) + 1):
+        before, after = one.times[at - 1], one.times[at] if at < len(one.times) else float("inf")
+        if at == len(one.times) or any(before <= (a + b) / 2 <= after for a, b in silences):
+            yield one.times[start:at], one.values[start:at]
+            start = at
 
 
 def _prepare(figure: Any, axes: Any) -> None:
