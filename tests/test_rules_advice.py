@@ -26,7 +26,6 @@ ADVICE = [
     ("occupied-gpus-advice", "The memory capacity is unbalanced. Some GPUs may be occupied by other processes."),
     ("lower-batch-size-advice", "ValueError: Decode out of memory. Try to lower your batch size."),
     ("slow-node-advice", "It is likely due to unexpected failures (e.g., OOM) or a slow node."),
-    ("nccl-debug-advice", "NCCL error: unhandled system error (run with NCCL_DEBUG=INFO for details)"),
     ("deepgemm-dim-advice", "Consider increasing MIN_DEEPGEMM_DIM in matmul_persistent() or disabling deterministic mode"),
     ("cuda-async-advice", "CUDA kernel errors might be asynchronously reported at some other API call"),
     ("capture-advice", "Possible solutions:"),
