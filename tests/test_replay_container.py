@@ -14,6 +14,7 @@ from replay_kit import FAKE, FORENSICS, free_port, replay, running, verdict
 from forensics.errors import ReplayError
 from forensics.replay.base import base_command
 from forensics.replay.container import published
+from forensics.replay.edits import Change, change_command
 from forensics.replay.facts import server_python
 from forensics.replay.plan import Relaunch
 
@@ -66,6 +67,21 @@ def test_a_container_that_cannot_be_followed_is_refused(switch):
 def test_the_port_of_the_host_is_the_published_one(options, port):
     command = base_command(None, f"docker run {options} image {INNER}").command()
     assert published(command, 0, 30000) == port
+
+
+@pytest.mark.parametrize(
+    "stated", ["-e NCCL_DEBUG=WARN", "--env NCCL_DEBUG=WARN", "--env=NCCL_DEBUG=WARN", "-e 'NCCL_DEBUG=WARN'"]
+)
+def test_a_variable_that_the_client_sets_already_is_changed_there(stated):
+    text = f"docker run --rm {stated} image {INNER}"
+    after = change_command(text, [Change.parse("NCCL_DEBUG=INFO")])
+    assert base_command(None, after).command().env[0].value == "INFO" and after.count("NCCL_DEBUG") == 1
+    assert after.replace("INFO", "WARN").replace("'", "") == text.replace("'", "")
+    bare = f"docker run --rm image {INNER}"
+    assert change_command(text, [Change.parse("unset NCCL_DEBUG")]) == bare
+    with pytest.raises(ReplayError, match="cannot be taken out of a container") as caught:
+        change_command(bare, [Change.parse("unset NCCL_DEBUG")])
+    assert "by hand" in caught.value.hint
 
 
 def test_the_servers_python_is_asked_in_the_same_image():

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from shlex import quote
 
 from forensics.errors import ReplayError
-from forensics.grammar.command import Command, Flag, read_command
+from forensics.grammar.command import ENV_OPTIONS, Assignment, Command, Flag, read_command
 from forensics.replay.container import after_run, container_client
 from forensics.timeline.catalog import catalog
 
@@ -183,7 +183,7 @@ def _quoted(value: str) -> str:
 def _env_edits(command: Command, change: Change) -> list[Edit]:
     present = [a for a in command.env if a.name == change.name]
     if change.op == "remove":
-        return _env_removal(command, change, [a.word for a in present if a.by != "container"])
+        return _env_removal(command, change, present)
     text = f"{change.name}={quote(change.value or '')}"
     if present:
         word = command.words[present[-1].word]
@@ -196,9 +196,9 @@ def _env_edits(command: Command, change: Change) -> list[Edit]:
     return [Edit(program.start, program.start, f"env {text} ")]
 
 
-def _env_removal(command: Command, change: Change, words: list[int]) -> list[Edit]:
-    if words:
-        return [_cut(command, index, index) for index in words]
+def _env_removal(command: Command, change: Change, present: list[Assignment]) -> list[Edit]:
+    if present:
+        return [_cut(command, a.word - (command.words[a.word - 1].value in ENV_OPTIONS), a.word) for a in present]
     if container_client(command) is not None:
         raise ReplayError(
             f"{change.name} cannot be taken out of a container's environment", hint="remove its -e by hand"
