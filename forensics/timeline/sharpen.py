@@ -32,7 +32,7 @@ def sharpen(
         repeated = rule is not None and rule.min_same > 1
         lost: list[Match] = []
         for match in signal.matches:
-            if nature == roles.ADVICE and match.row in stated:
+            if nature == roles.ADVICE and (match.row in stated or table.kind(match.row) == "exception"):
                 continue  # a sentence of advice at the end of a line that states a failure
             fault = by_row.get(match.row)
             if fault is None:
