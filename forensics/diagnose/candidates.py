@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
@@ -39,9 +40,10 @@ class Candidate:
 
     @property
     def fits(self) -> bool:
-        """Whether something besides the stated symptom speaks for it: a setting that it needs, or a sign in the log."""
+        """Whether something besides the stated symptom speaks for it: a setting that it needs, or a sign in the log.
+        That something else was not seen, or how far the launch got, fits every cause."""
         grounds = (*self.ledger.must, *self.ledger.decisive, *self.ledger.strong, *self.ledger.weak)
-        return any(g.value is True and "symptom" not in g.condition for g in grounds)
+        return any(g.value is True and _tells(g.condition) for g in grounds)
 
     @property
     def possible(self) -> bool:
@@ -51,6 +53,15 @@ class Candidate:
     def count(self, strength: str) -> int:
         """Number of grounds of this strength that hold."""
         return len(self.ledger.held(strength))
+
+
+_EVERYWHERE = re.compile(r"not \S+|absent\b.*|stage (?:reached|=) \S+|ended = \S+|(?:not )?symptom \S+")
+
+
+def _tells(condition: str) -> bool:
+    """Whether a condition that holds says something about this launch that does not fit every launch of its symptom."""
+    parts = re.split(r"\b(?:and|or)\b", condition)
+    return any(not _EVERYWHERE.fullmatch(p.strip(" ()")) for p in parts)
 
 
 def _beyond_failure(found: Candidate) -> bool:
@@ -103,7 +114,8 @@ def is_hypothesis(found: Candidate) -> bool:
     if found.must is False or found.applies is False or found.role == NOTHING:
         return False
     if found.role == SYMPTOM:
-        return found.must is True or (found.fits and found.applies is not None)
+        kind = any(g.value is True and _tells(g.condition) for g in found.ledger.applies)
+        return (found.must is True and (found.fits or kind)) or (found.fits and found.applies is not None)
     return found.positive and (found.must is True or _beyond_failure(found))
 
 

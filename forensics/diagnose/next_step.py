@@ -15,6 +15,7 @@ from forensics.diagnose.fill import filled
 from forensics.diagnose.general import General
 from forensics.diagnose.grounds import UNKNOWN
 from forensics.diagnose.relaunch import Change, experiment, has, text_of
+from forensics.diagnose.silent import COLLECT, steps_for_symptom
 from forensics.diagnose.tried import step_name, step_text
 from forensics.diagnose.verdict import ESTABLISHED, RULED_OUT, Judged
 from forensics.rulebook.case import Case
@@ -23,12 +24,6 @@ from forensics.schema.report import NextStep
 from forensics.timeline.catalog import check_changes
 
 MAX_STEPS = 5
-HANG = (
-    ("the Python and native stacks of every scheduler while it hangs", "py-spy dump --native --pid PID"),
-    ("use of every GPU while it hangs", "nvidia-smi"),
-    ("the last batch line of every rank: running requests, queue and token usage before it stood still", ""),
-)
-"""What to collect of a standstill that nothing explains."""
 _WAITS = re.compile(r"(?i)time_?out|wait(?:ing)?_(?:secs|seconds|time)|-timeout\b")
 """Settings that make somebody wait longer."""
 _COMMAND = re.compile(r"(?:python3?|nvidia-smi|forensics|grep|dmesg|py-spy|cat|pip|ls|free|docker|kubectl|env) ")
@@ -49,7 +44,9 @@ def next_steps(
     else:
         steps = _separating(case, live, alike, comparison, general)
     if case.symptom == "hang" and (not proven or not steps):
-        steps = [*steps[: MAX_STEPS - 2], *_collected(HANG)]
+        steps = [*steps[: MAX_STEPS - 2], *_collected(COLLECT["hang"])]
+    elif case.symptom and not live:
+        steps += steps_for_symptom(case, (case, *alike))
     distinct = {(s.do, s.command): s for s in steps}
     return list(distinct.values())[:MAX_STEPS]
 
