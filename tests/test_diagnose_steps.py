@@ -1,0 +1,153 @@
+"""Steps that leave a value open, controls that may be held against a launch, and symptoms without an error line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from diagnose_kit import SERVES, START, diagnose, finding, focus, knowledge, launch_text, write
+
+from forensics.diagnose.controls import READS, Comparison, Difference, suspicious
+from forensics.diagnose.relaunch import command_with
+from forensics.knowledge.store import load
+from forensics.rulebook.case import Case
+from forensics.schema.facts import Fact, Value, VersionInterval
+from forensics.schema.finding import Deployment, FixStep
+from forensics.schema.launch import Failure, Launch
+from forensics.schema.options import Options
+from forensics.schema.span import Span
+
+DIVIDES = """[2026-05-01 10:00:19 TP3] Scheduler hit an exception: Traceback (most recent call last):
+  File "/opt/venv/lib/python3.12/site-packages/sglang/srt/managers/scheduler.py", line 2974, in run_scheduler_process
+  File "/opt/venv/lib/python3.12/site-packages/sglang/srt/distributed/utils.py", line 53, in ensure_divisibility
+AssertionError: {total} is not divisible by 24
+"""
+
+
+@pytest.mark.parametrize(("total", "wanted"), [(152064, "--tp-size 16"), (25, "--tp-size 5"), (29, "--tp-size 1")])
+def test_an_open_size_gets_the_value_that_the_numbers_suggest(total: int, wanted: str, tmp_path: Path) -> None:
+    head = launch_text("").split(START)[0].replace("tp_size=1", "tp_size=24")
+    own = finding(
+        tmp_path,
+        "split",
+        must=["size-not-divisible"],
+        decisive=["size-not-divisible"],
+        fix="[{kind: flag, op: set, name: --tp-size, value: '<a divisor>', runnable: true}]",
+    )
+    body = START.split("[2026-05-01 10:00:20]")[0] + DIVIDES.format(total=total)
+    steps = focus(diagnose([write(tmp_path, "1.log", head + body)], knowledge(own))).next
+    assert steps[0].do == f"{wanted} (now 24; wanted: a divisor)"
+
+
+def test_a_fraction_is_moved_from_where_it_stands(tmp_path: Path) -> None:
+    own = finding(
+        tmp_path,
+        "budget",
+        must=["scheduler-hit-exception"],
+        decisive=["scheduler-hit-exception"],
+        explains=["scheduler-hit-exception", "size-not-divisible"],
+        fix="[{kind: flag, op: set, name: --mem-fraction-static, value: '<higher>', runnable: true}, "
+        "{kind: other, do: 'more GPUs'}]",
+    )
+    head = launch_text("").split(START)[0].replace("tp_size=1", "tp_size=24, mem_fraction_static=0.62")
+    body = START.split("[2026-05-01 10:00:20]")[0] + DIVIDES.format(total=25)
+    steps = focus(diagnose([write(tmp_path, "1.log", head + body)], knowledge(own))).next
+    assert any(s.do.startswith("--mem-fraction-static 0.70 (now 0.62") for s in steps)
+
+
+def test_all_values_of_a_flag_go_with_it() -> None:
+    command = "python3 -m sglang.launch_server --model-path /m --lora-paths a=/x b=/y --port 1"
+    assert command_with(command, FixStep("flag", "remove", "--lora-paths")) == (
+        "python3 -m sglang.launch_server --model-path /m --port 1"
+    )
+    tail = "python3 -m sglang.launch_server --lora-paths a=/x"
+    assert command_with(tail, FixStep("flag", "remove", "--lora-paths")) == "python3 -m sglang.launch_server"
+
+
+# -- controls -----------------------------------------------------------------------------------------------------
+
+
+def held(component: str, stage: str, facts: dict[str, Value], control: Deployment, *names: str) -> list[str]:
+    """Names of the differences that may be behind a failure of this component."""
+    rows = np.zeros(0, dtype=np.int64)
+    failure = Failure(
+        "L1.F1", "root", "terminal", stage, 0, (), None, (), 1, "x", "RuntimeError: x", component=component
+    )
+    launch = Launch(
+        "L1", rows, (0,), (1, 1), "serving", "crashed", None, "", (), (), (), {}, (),
+        {n: Fact(n, v, None, "test") for n, v in facts.items()},
+        VersionInterval(exact="0.5.10", low="0.5.10", high="0.5.10"), (failure,), "L1.F1",
+    )  # fmt: skip
+    differing = tuple(Difference(n, facts.get(n), None, False, None) for n in names)
+    case = Case(None, (), launch, {}, {})  # type: ignore[arg-type]  # no table is read here
+    return [d.name for d in suspicious(Comparison(control, "", differing), case)]
+
+
+SPAN = Span("x", 1, 1)
+H200 = {"gpu.sm": 90, "model.architecture": "Qwen3MoeForCausalLM", "args.quantization": "fp8",
+        "args.moe_runner_backend": "triton", "args.speculative_algorithm": "EAGLE",
+        "args.attention_backend": "triton"}  # fmt: skip
+
+
+def control(**keys: object) -> Deployment:
+    values: dict[str, object] = {"id": "d", "title": "d", "strength": "served", "span": SPAN, "sm": 90, "gpu": "H200",
+                                 "architecture": "Qwen3MoeForCausalLM", "quantization": "fp8"}  # fmt: skip
+    return Deployment(**(values | keys))  # type: ignore[arg-type]
+
+
+NAMES = ("args.moe_runner_backend", "args.speculative_algorithm", "args.attention_backend")
+
+
+def test_only_settings_that_the_failing_component_reads_count() -> None:
+    assert held("moe", "decode", H200, control(), *NAMES) == ["args.moe_runner_backend"]
+    assert held("speculative", "decode", H200, control(), *NAMES) == [
+        "args.speculative_algorithm",
+        "args.attention_backend",
+    ]
+    assert held("loader", "load", H200, control(), *NAMES) == []
+    assert "loader" not in READS
+
+
+@pytest.mark.parametrize("other", [{"sm": 120, "gpu": "RTX PRO 6000"}, {"versions": "0.4.6"}, {"versions": ">=0.5.12"}])
+def test_another_gpu_or_release_is_no_control(other: dict[str, object]) -> None:
+    assert held("moe", "decode", H200, control(**other), *NAMES) == []
+
+
+def test_another_model_counts_for_the_kernels_of_its_number_format_only() -> None:
+    other = control(architecture="DeepseekV3ForCausalLM")
+    assert held("speculative", "decode", H200, other, *NAMES) == []
+    assert held("moe", "decode", H200, other, *NAMES) == ["args.moe_runner_backend"]
+    assert held("moe", "decode", H200, control(architecture="DeepseekV3ForCausalLM", quantization=""), *NAMES) == []
+
+
+# -- symptoms -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("symptom", "wanted"), [("garbage", "weight index"), ("slow", "nvidia-smi dmon"), ("hang", "py-spy dump")]
+)
+def test_a_symptom_that_nothing_explains_gets_steps(symptom: str, wanted: str, tmp_path: Path) -> None:
+    path = write(tmp_path, "1.log", launch_text(SERVES))
+    info = focus(diagnose([path], knowledge(), symptom=symptom))
+    assert not info.hypotheses
+    assert any(wanted in f"{s.do} {s.command}" for s in info.next)
+
+
+def test_a_symptom_alone_names_no_cause(tmp_path: Path) -> None:
+    idle = finding(tmp_path, "idle", must=["symptom garbage", "not weight-shard-missing"], symptoms=["garbage"],
+                   weak=["stage reached serving"])  # fmt: skip
+    fits = finding(tmp_path, "fits", must=["symptom garbage", "args.dtype = half"], symptoms=["garbage"])
+    path = write(tmp_path, "1.log", launch_text(SERVES, dtype="half"))
+    info = focus(diagnose([path], knowledge(idle, fits), symptom="garbage"))
+    assert [(h.finding, h.verdict) for h in info.hypotheses] == [("fits", "possible")]
+
+
+@pytest.mark.parametrize("symptom", ["garbage", "slow"])
+def test_silent_causes_stay_possible_with_all_findings(symptom: str, tmp_path: Path) -> None:
+    known = load(Options())
+    path = write(tmp_path, "1.log", launch_text(SERVES, dtype="half", kv="fp8_e4m3"))
+    with_symptom = focus(diagnose([path], known, symptom=symptom))
+    assert all(h.verdict in ("possible", "ruled-out") for h in with_symptom.hypotheses)
+    without = focus(diagnose([path], known))
+    assert not without.hypotheses
