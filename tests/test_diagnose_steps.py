@@ -85,7 +85,7 @@ def held(component: str, stage: str, facts: dict[str, Value], control: Deploymen
 
 
 SPAN = Span("x", 1, 1)
-H200 = {"gpu.sm": 90, "model.architecture": "Qwen3MoeForCausalLM", "args.quantization": "fp8",
+H200: dict[str, Value] = {"gpu.sm": 90, "model.architecture": "Qwen3MoeForCausalLM", "args.quantization": "fp8",
         "args.moe_runner_backend": "triton", "args.speculative_algorithm": "EAGLE",
         "args.attention_backend": "triton"}  # fmt: skip
 
