@@ -12,13 +12,12 @@ from forensics.diagnose.diagnose import diagnose
 from forensics.diagnose.headline import headline
 from forensics.diagnose.past import read_past
 from forensics.diagnose.places import Places
-from forensics.engine.scan import scan
+from forensics.engine.begin import Begun, begin
 from forensics.engine.table import EventTable
 from forensics.errors import ForensicsError, UsageError
 from forensics.grammar.block_regions import FRAMES_LEFT_OUT, LEFT_OUT, MAX_REGION, MAX_STACK
 from forensics.grammar.blocks import find_blocks
 from forensics.ingest.bundle import is_bundle, reports_of
-from forensics.ingest.inputs import open_inputs
 from forensics.knowledge.store import Knowledge, load
 from forensics.output.mask import mask
 from forensics.rulebook.case import Case
@@ -41,11 +40,12 @@ class Reading:
     problems: tuple[ProblemInfo, ...]
 
 
-def analyze(names: Sequence[str], options: Options | None = None) -> Report:
-    """Analyze one or many inputs. Raises ForensicsError where nothing usable was read (exit code 2)."""
+def analyze(names: Sequence[str], options: Options | None = None, begun: Begun | None = None) -> Report:
+    """Analyze one or many inputs. Raises ForensicsError where nothing usable was read (exit code 2). `begun`: their
+    scan, where the caller has begun it already."""
     options = options or Options()
     knowledge = load(options)
-    return report(read(names, options, knowledge), options, knowledge)
+    return report(read(names, options, knowledge, begun=begun), options, knowledge)
 
 
 def report(reading: Reading, options: Options, knowledge: Knowledge) -> Report:
@@ -86,11 +86,14 @@ def report(reading: Reading, options: Options, knowledge: Knowledge) -> Report:
     )
 
 
-def read(names: Sequence[str], options: Options, knowledge: Knowledge, prefix: str = "L") -> Reading:
+def read(
+    names: Sequence[str], options: Options, knowledge: Knowledge, prefix: str = "L", begun: Begun | None = None
+) -> Reading:
     """Inputs to cases. `prefix` names the launches of inputs that are not the ones under analysis (`B1` …)."""
-    inputs = open_inputs(names, options)
+    with begun or begin(names, options) as started:
+        table = started.scan.table()
     options = replace(options, env=(*options.env, *bundled_reports(names)))
-    return read_table(scan(inputs.sources, options), options, knowledge, prefix, tuple(inputs.problems))
+    return read_table(table, options, knowledge, prefix, tuple(started.inputs.problems))
 
 
 def read_table(

@@ -58,7 +58,7 @@ def test_the_documented_commands_run(page, desk):
 
 
 def test_every_command_is_documented():
-    from forensics.cli.main import available
+    from forensics.cli.app import available
 
     text = "\n".join(page.read_text() for page in PAGES if page.exists())
     assert [name for name in available() if f"forensics {name}" not in text] == []

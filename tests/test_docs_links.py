@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from forensics.cli.main import available
+from forensics.cli.app import available
 from forensics.knowledge.names import CLOSED
 from forensics.rulebook.words import FAMILIES, KINDS
 

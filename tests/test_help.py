@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import typer.main
 
-from forensics.cli.main import app
+from forensics.cli.app import app
 
 ROOT = Path(__file__).parent.parent
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import typer.main
 
-from forensics.cli.main import app
+from forensics.cli.app import app
 from forensics.version import VERSION
 
 PAGE = Path(__file__).parent.parent / "docs" / "forensics.1"

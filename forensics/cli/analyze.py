@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import sys
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from forensics.errors import UsageError
-from forensics.schema.options import SYMPTOMS, Options
+from forensics.schema.options import SYMPTOMS
 
 app = typer.Typer(add_completion=False)
 
@@ -60,79 +56,28 @@ def analyze(
     width: Annotated[int, typer.Option(help="Columns of the text report; 0 asks the terminal.")] = 0,
 ) -> int:
     """Say what failed first, why, what is ruled out and what to change."""
-    from forensics.cli.progress import progress_bar
-    from forensics.cli.times import parse_size, parse_time
-    from forensics.output.formats import check_format, render
+    from forensics.cli.report import write_report
 
-    if issue:
-        format = "issue"
-    check_format(format)
-    if baseline is not None and not baseline.exists() and "!/" not in str(baseline):
-        raise UsageError(f"--baseline {baseline}: no such file", hint="check the path")
-    options = Options(
-        launch=_launch(launch),
-        since=parse_time(since),
-        until=parse_time(until),
-        symptom=_symptom(symptom),
-        env=tuple(env or ()),
+    return write_report(
+        logs,
+        format="issue" if issue else format,
+        env=env or (),
+        kb=kb or (),
+        rules=rules or (),
+        output=output,
+        launch=launch,
+        since=since,
+        until=until,
+        symptom=symptom,
         baseline=baseline,
         history=history,
-        kb=tuple(kb or ()),
-        rules=tuple(rules or ()),
         config=config,
         wrapper=wrapper,
+        max_bytes=max_bytes,
         processes=processes,
-        mask=not no_mask,
-        max_bytes=parse_size(max_bytes),
-    )
-    from forensics.analysis import analyze as run
-
-    with progress_bar(wanted=not quiet) as told:
-        report = run(logs, replace(options, progress=told))
-    text = render(
-        report,
-        format,
-        width=width or _width(output),
-        color=_color(output),
-        detail=int(verbose),
         brief=brief,
+        verbose=verbose,
         quiet=quiet,
-        max_bytes=options.max_bytes,
+        no_mask=no_mask,
+        width=width,
     )
-    if output is None:
-        sys.stdout.write(text)
-    else:
-        from forensics.output.atomic import write_atomic
-
-        write_atomic(output, text)
-    return int(report.failed())
-
-
-def _launch(text: str) -> str:
-    if text in ("last", "all") or (text.isascii() and text.isdigit() and int(text) > 0):
-        return text
-    raise UsageError(
-        f"--launch {text}: not last, all or a number from 1 on", hint="the report lists the launches by number"
-    )
-
-
-def _symptom(text: str | None) -> str | None:
-    if text is None or text in SYMPTOMS:
-        return text
-    raise UsageError(
-        f"--symptom {text}: not one of {', '.join(SYMPTOMS)}", hint="say what you saw from outside, not the cause"
-    )
-
-
-def _terminal(output: Path | None) -> bool:
-    return output is None and sys.stdout.isatty()
-
-
-def _width(output: Path | None) -> int:
-    if not _terminal(output):
-        return 80
-    return max(40, min(160, os.get_terminal_size().columns))
-
-
-def _color(output: Path | None) -> bool:
-    return _terminal(output) and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"

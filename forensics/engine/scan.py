@@ -4,25 +4,36 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from forensics.engine.assemble import Assembled, AxisKey, assemble
+from forensics.engine.forked import Forked, spare_core
 from forensics.engine.merge import Loaded, corrected, interleave, order_inputs
 from forensics.engine.probe import Probe, probe
 from forensics.engine.series import KINDS, Places, series_of
 from forensics.engine.table import HEADED, UNATTRIBUTED, EventTable, Shape
 from forensics.engine.unwrap import GrammarUnwrapper
-from forensics.engine.worker import MAX_LINE, SPLIT_ABOVE, Scanned, Started, choose_engine, give_memory_back
+from forensics.engine.worker import (
+    HEAD_START,
+    MAX_LINE,
+    SPLIT_ABOVE,
+    Scanned,
+    Started,
+    choose_engine,
+    give_memory_back,
+)
 from forensics.errors import UsageError
 from forensics.grammar.header import WRAPPERS
 from forensics.ingest.inputs import Inputs, open_inputs
 from forensics.ingest.sources import Source
 from forensics.schema.options import Options
 from forensics.schema.rank import Rank
-from forensics.schema.report import SourceInfo
+
+if TYPE_CHECKING:
+    from forensics.schema.report import SourceInfo
 
 Array = npt.NDArray[Any]
 
@@ -57,14 +68,19 @@ class Scan:
     def __init__(self, inputs: Inputs | Sequence[Source | Path | str], options: Options, ahead: bool = False) -> None:
         self.sources = _opened(inputs, options)
         self.options = options
-        self._first = _start(self.sources[0], options, ahead and len(self.sources) == 1) if self.sources else None
+        ahead = ahead and len(self.sources) == 1 and options.processes != 1 and spare_core()
+        self._first = _begun(self.sources[0], options, ahead) if self.sources else None
 
     def __enter__(self) -> Scan:
         return self
 
     def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End what still runs."""
         if self._first is not None:
-            self._first[1].close()
+            self._first.close()
 
     def table(self) -> EventTable:
         """The table of all inputs; to be asked for once."""
@@ -72,8 +88,7 @@ class Scan:
 
     def _load(self, source: Source) -> Assembled:
         first = self._first if source is self.sources[0] else None
-        seen, started = first or _start(source, self.options)
-        return assemble(started.finish(), seen)
+        return (first or _begun(source, self.options)).result()
 
 
 def _ranged(sources: Sequence[Source], options: Options, ranges: Ranges) -> list[Assembled]:
@@ -102,11 +117,28 @@ def _opened(inputs: Inputs | Sequence[Source | Path | str], options: Options) ->
     return sources
 
 
-def _start(source: Source, options: Options, ahead: bool = False) -> tuple[Probe, Started]:
-    seen = probe(source, options.wrapper)
-    engine = choose_engine(options.engine, source.size)
-    chunk = min(max(64, options.chunk_bytes), MAX_LINE)
-    return seen, Started(source, seen, options.wrapper, chunk, options.processes, engine, options.progress, ahead)
+class _Shared:
+    """One source, read by this process and, where it is large, by children from the start."""
+
+    def __init__(self, source: Source, options: Options, ahead: bool = False) -> None:
+        self._seen = probe(source, options.wrapper)
+        engine = choose_engine(options.engine, source.size)
+        chunk = min(max(64, options.chunk_bytes), MAX_LINE)
+        forced, processes, lead = options.wrapper, options.processes, HEAD_START if ahead else 0
+        self._started = Started(source, self._seen, forced, chunk, processes, engine, options.progress, lead)
+
+    def result(self) -> Assembled:
+        return assemble(self._started.finish(), self._seen)
+
+    def close(self) -> None:
+        self._started.close()
+
+
+def _begun(source: Source, options: Options, ahead: bool = False) -> _Shared | Forked[Assembled]:
+    """A source whose scan has begun; ahead of other work, a child reads all of a small one."""
+    if ahead and source.size <= HEAD_START:
+        return Forked(lambda: _Shared(source, options).result())
+    return _Shared(source, options, ahead)
 
 
 def _sources(inputs: Inputs | Sequence[Source | Path | str]) -> tuple[Source, ...]:
@@ -215,6 +247,8 @@ def _shapes(items: list[Loaded], which: Array, local_shape: Array) -> tuple[Arra
 
 
 def _info(item: Loaded) -> SourceInfo:
+    from forensics.schema.report import SourceInfo  # not needed before a table is there, and long to load
+
     seen, source = item.seen, item.source
     return SourceInfo(
         path=source.name,

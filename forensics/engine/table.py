@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from forensics.schema.rank import Rank
-from forensics.schema.report import SourceInfo
 from forensics.schema.span import Span
+
+if TYPE_CHECKING:
+    from forensics.schema.report import SourceInfo
 
 STAMPED = 1
 """The line carries its own timestamp (else `time` is inherited from the stamped line above, or -1)."""

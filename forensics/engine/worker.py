@@ -12,7 +12,7 @@ import numpy as np
 
 from forensics.engine import compiled
 from forensics.engine.chunk import ChunkScanner, Hot, Rows
-from forensics.engine.forked import Forked, spare_core
+from forensics.engine.forked import Forked
 from forensics.engine.lines import Kernel, NumpyKernel
 from forensics.engine.mask import DIGITS_TO_ZERO
 from forensics.engine.numbers import PAD, PADDING
@@ -62,8 +62,8 @@ class Scanned:
 class Started:
     """A source whose scan has begun: `finish` gives all of its ranges, in order.
 
-    Ranges but the first are read by children from the start. `ahead`: this process has other work before it gets to
-    its own range, so that the children's are longer; of a small source they are all of it."""
+    Ranges but the first are read by children from the start. `lead`: this process has other work before it gets to
+    its own range, which is shorter by so many bytes."""
 
     def __init__(
         self,
@@ -74,25 +74,23 @@ class Started:
         processes: int,
         engine: str = "numpy",
         progress: Progress | None = None,
-        ahead: bool = False,
+        lead: int = 0,
     ) -> None:
-        ahead = ahead and processes != 1 and source.size > 0 and spare_core()
-        count = processes or (2 if ahead or source.size >= SPLIT_ABOVE else 1)
-        ranges = list(pairwise(cut_points(source, count, probe, forced, HEAD_START if ahead else 0)))
+        count = processes or (1 if source.size < SPLIT_ABOVE else 2)
+        ranges = list(pairwise(cut_points(source, count, probe, forced, lead)))
         if engine == "compiled" and len(ranges) > 1:
             compiled.prepare()
         call = partial(scan_range, source, probe, forced, chunk_bytes, engine=engine)
-        mine = 0 if ahead and len(ranges) == 1 else 1
-        self._own = [partial(call, *r, progress=progress) for r in ranges[:mine]]
-        self._children = [Forked(partial(call, *r)) for r in ranges[mine:]]
+        self._own = partial(call, *ranges[0], progress=progress)
+        self._children = [Forked(partial(call, *r)) for r in ranges[1:]]
 
     def finish(self) -> list[Scanned]:
         """Read the first range, and wait for the others. `progress` hears of the first only; the others keep pace."""
         try:
-            found = [read() for read in self._own]
+            found = self._own()
             if self._children:
                 give_memory_back()
-            return [*found, *(child.result() for child in self._children)]
+            return [found, *(child.result() for child in self._children)]
         finally:
             self.close()
 
@@ -104,7 +102,7 @@ class Started:
 
 def cut_points(source: Source, count: int, probe: Probe, forced: str | None, lead: int = 0) -> list[int]:
     """Range borders: line starts that lie in no message cut by a wrapper, aligned to the thinning buckets. The first
-    range is `lead` bytes shorter than the others; there is none, where it would be empty."""
+    range is `lead` bytes shorter than the others, or there is none."""
     cuts = [0]
     reader = LineReader(probe.preamble, forced)
     step = bucket_bytes(source.size) or 1

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
@@ -59,11 +59,16 @@ class LineGrammar:
             key=lambda t: (-t.priority, -t.pattern.max_width, -len(t.pattern.value), t.name),
         )
         patterns = [(t.name, t.pattern.to_regexp()) for t in heads]
-        self._heads = alternation(patterns)
+        self._patterns = patterns
         quick, contained = anchored(patterns)
         self._quick = alternation(quick)
         self._contained = re2.compile("|".join(f"(?:{c})" for c in contained).encode(), _re2_options())
         self._telling = _telling([pattern for name, pattern in quick if name != "TEXT"], contained)
+
+    @cached_property
+    def _heads(self) -> re.Pattern[str]:
+        """All first terminals; most logs have no line that needs them."""
+        return alternation(self._patterns)
 
     def _first_terminals(self) -> dict[str, str]:
         kinds = {}

@@ -9,14 +9,16 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, BinaryIO, cast
+from typing import IO, TYPE_CHECKING, BinaryIO, cast
 
 from forensics.errors import InputError
 from forensics.ingest.bundle import is_bundle, is_member, open_bundle, open_member
 from forensics.ingest.sources import Source, node_hint
 from forensics.ingest.spool import compression_of, spool, unpack
 from forensics.schema.options import Options
-from forensics.schema.report import ProblemInfo
+
+if TYPE_CHECKING:
+    from forensics.schema.report import ProblemInfo
 
 _LOG_NAME = re.compile(
     r"(?:\.(?:log|txt|out|err|jsonl?)|^(?:stdout|stderr|server|log)[^/]*)(?:[.-]\d[\w-]*)?(?:\.(?:gz|zst))?$", re.I
@@ -74,6 +76,8 @@ def open_inputs(names: Sequence[str | Path], options: Options | None = None) -> 
 
 def _note(failure: InputError, path: str, failures: list[InputError], problems: list[ProblemInfo]) -> None:
     failures.append(failure)
+    from forensics.schema.report import ProblemInfo  # the models take as long to load as a small log to read
+
     problems.append(ProblemInfo(message=failure.message, path=path, code=failure.code, hint=failure.hint))
 
 

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+from typing import TYPE_CHECKING
 
 from forensics.errors import UsageError
-from forensics.schema.report import Report
+
+if TYPE_CHECKING:
+    from forensics.schema.report import Report
 
 # name → module with `render(report) -> str`
 _PLAIN = {

@@ -17,6 +17,7 @@ from forensics.engine.table import EventTable
 from forensics.rulebook.among import kept
 from forensics.rulebook.captures import typed
 from forensics.rulebook.derived import DERIVED
+from forensics.rulebook.patterns import Pattern
 from forensics.rulebook.phase import phase_words
 from forensics.rulebook.program import Program, Ready, Rules, ShapePlans, plans_of, program_of
 from forensics.rulebook.where import holds
@@ -39,6 +40,7 @@ FLOOD_SLICE = 10.0
 """Seconds that one match of a flood stands for at most: `count … within …` looks at times."""
 
 Rows = npt.NDArray[np.int64]
+Patterns = tuple[Pattern, ...]
 Captures = tuple[tuple[str, Value], ...]
 
 
@@ -87,21 +89,24 @@ class _Matcher:
 
     def _closed_shape(self, ready: Ready, rows: Rows, found: _Found) -> None:
         """All rows of the shape have the same text but for digits, which all patterns of a blind rule ignore."""
+        near = ready.near(self.table.text(int(rows[0])))
+        if not near:
+            return
         if ready.blind:
-            if self._captures(ready, self.table.text(int(rows[0]))) is None:
+            if self._captures(ready, near, self.table.text(int(rows[0]))) is None:
                 return
             for run in self._runs(rows):
                 self._add(ready, run, (), found)
             return
         if ready.rule.captures:
             bound = MAX_ROWS if ready.rule.where else MAX_MATCHES
-            self._read(ready, self._runs(self._chosen(rows, found, bound)), found)
+            self._read(ready, near, self._runs(self._chosen(rows, found, bound)), found)
             return
         for run in self._runs(rows):
-            if self._all_alike(ready, run):
+            if self._all_alike(ready, near, run):
                 self._add(ready, run, (), found)
             else:
-                self._read(ready, [self._chosen(run, found)], found)
+                self._read(ready, near, [self._chosen(run, found)], found)
 
     def _open_shape(self, rules: tuple[int, ...], rows: Rows, found: list[_Found]) -> None:
         """Texts differ: each is prefiltered by itself."""
@@ -109,7 +114,8 @@ class _Matcher:
         for row in self._chosen(rows, dummy).tolist():
             for index in self.program.candidates(self.table.text(row)):
                 if index in rules:
-                    self._read(self.program.ready[index], [np.array([row], np.int64)], found[index])
+                    ready = self.program.ready[index]
+                    self._read(ready, ready.patterns, [np.array([row], np.int64)], found[index])
         if dummy.capped:
             for index in rules:
                 found[index].capped = found[index].capped or bool(found[index].matches)
@@ -120,19 +126,19 @@ class _Matcher:
         found.capped = True
         return np.concatenate([rows[: bound // 2], rows[-bound // 2 :]])
 
-    def _all_alike(self, ready: Ready, run: Rows) -> bool:
+    def _all_alike(self, ready: Ready, near: Patterns, run: Rows) -> bool:
         """Whether a long flood may count as a whole: rows spread over it all satisfy the rule."""
         if len(run) <= SAMPLE:
             return False
         chosen = run[np.linspace(0, len(run) - 1, SAMPLE).astype(np.int64)]
-        return all(self._captures(ready, self.table.text(row)) is not None for row in chosen.tolist())
+        return all(self._captures(ready, near, self.table.text(row)) is not None for row in chosen.tolist())
 
-    def _read(self, ready: Ready, runs: Iterable[Rows], found: _Found) -> None:
+    def _read(self, ready: Ready, near: Patterns, runs: Iterable[Rows], found: _Found) -> None:
         """Match each row's real text; equal values on one rank in one flood fold."""
         for run in runs:
             held: tuple[Captures, list[int]] | None = None
             for row in run.tolist():
-                captures = self._captures(ready, self.table.text(row))
+                captures = self._captures(ready, near, self.table.text(row))
                 if held is not None and captures == held[0]:
                     held[1].append(row)
                     continue
@@ -142,9 +148,10 @@ class _Matcher:
             if held is not None:
                 self._add(ready, np.array(held[1], np.int64), held[0], found)
 
-    def _captures(self, ready: Ready, text: str) -> Captures | None:
-        """Typed captures of a text that satisfies patterns, `not` and `where`; None where it does not."""
-        hit = next((m for p in ready.patterns if (m := p.search(text)) is not None), None)
+    def _captures(self, ready: Ready, near: Patterns, text: str) -> Captures | None:
+        """Typed captures of a text that satisfies patterns (`near`: those worth a try), `not` and `where`; None where
+        it does not."""
+        hit = next((m for p in near if (m := p.search(text)) is not None), None)
         if hit is None or any(p.search(text) is not None for p in ready.absent):
             return None
         if not ready.rule.captures:

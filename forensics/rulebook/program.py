@@ -35,6 +35,17 @@ class Ready:
         return tuple(map(compiled, self.rule.patterns))
 
     @cached_property
+    def _needs(self) -> tuple[frozenset[str] | None, ...]:
+        return tuple(map(required, self.rule.patterns))
+
+    def near(self, text: str) -> tuple[Pattern, ...]:
+        """The patterns that a text, or one that differs from it in digits only, may satisfy: it holds what they cannot
+        do without."""
+        lowered = text.lower()
+        pairs = zip(self.patterns, self._needs, strict=True)
+        return tuple(p for p, need in pairs if need is None or any(n in lowered for n in need))
+
+    @cached_property
     def absent(self) -> tuple[Pattern, ...]:
         return tuple(map(compiled, self.rule.absent))
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import cache
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,13 +45,18 @@ _TABLE: tuple[tuple[str, int, str, int], ...] = (
     ("MI100", 0, "amd", 32),
 )  # fmt: skip
 
-_PATTERNS = tuple(
-    (
-        re.compile(r"(?<![A-Za-z0-9])" + name.replace(" ", "[ _-]*") + r"(?![A-Za-z0-9])", re.IGNORECASE),
-        Gpu(name, sm, family, memory),
+
+@cache
+def _patterns() -> tuple[tuple[re.Pattern[str], Gpu], ...]:
+    """What names each GPU; compiled when a log names one."""
+    return tuple(
+        (
+            re.compile(r"(?<![A-Za-z0-9])" + name.replace(" ", "[ _-]*") + r"(?![A-Za-z0-9])", re.IGNORECASE),
+            Gpu(name, sm, family, memory),
+        )
+        for name, sm, family, memory in _TABLE
     )
-    for name, sm, family, memory in _TABLE
-)
+
 
 SMEM_SM: dict[int, frozenset[int]] = {
     49152: frozenset({50, 60, 61}),
@@ -65,7 +71,7 @@ SMEM_SM: dict[int, frozenset[int]] = {
 
 def known_gpu(name: str) -> Gpu | None:
     """The GPU that a name means, None where the table does not hold it."""
-    found = next((gpu for pattern, gpu in _PATTERNS if pattern.search(name)), None)
+    found = next((gpu for pattern, gpu in _patterns() if pattern.search(name)), None)
     memory = re.search(r"(?<!\d)(\d{2,3})[ _]?GB", name, re.IGNORECASE)
     if found and memory:
         return Gpu(found.name, found.sm, found.family, int(memory.group(1)))
