@@ -32,7 +32,8 @@ def _long_brackets(size: int) -> Iterator[bytes]:
 
 
 def _nested(size: int) -> Iterator[bytes]:
-    for opening, closing in ((b"(", b")"), (b"[", b"]"), (b"{", b"}"), (b"A(", b")"), (b"{'a': ", b"}")):
+    kinds = ((b"(", b")"), (b"[", b"]"), (b"{", b"}"), (b"A(", b")"), (b"{'a': ", b"}"))
+    for opening, closing in itertools.cycle(kinds):
         depth = min(20_000, size // 30)
         yield (
             b"[2026-03-01 10:00:01] server_args=ServerArgs(model_path='/m', a="
@@ -58,6 +59,11 @@ def _shapes(_: int) -> Iterator[bytes]:
     while True:
         words = " ".join("".join(rng.choices(letters, k=6)) for _ in range(4))
         yield f"[2026-03-01 10:00:01 TP0] {words}\n".encode()
+
+
+def _errors(_: int) -> Iterator[bytes]:
+    for line in _shapes(0):
+        yield line.replace(b"TP0] ", b"TP0] ERROR failed to ")
 
 
 def _frames(_: int) -> Iterator[bytes]:
@@ -178,6 +184,7 @@ LOGS: dict[str, Callable[[int], Iterator[bytes]]] = {
     "nested server_args": _nested,
     "server_args flood": _args_flood,
     "distinct shapes": _shapes,
+    "distinct errors": _errors,
     "recursive tracebacks": _frames,
     "exception chains": _chains,
     "a million ranks": _ranks,

@@ -13,7 +13,7 @@ from forensics.grammar.block_lexer import SEED_KINDS, SEEDS
 FOLLOW = 1500
 """Most headerless rows that one seed may draw in (a longer exception message is cut)."""
 FOLLOW_HEADED = 6
-MAX_REGION = 400_000
+MAX_REGION = 200_000
 """Most rows that are looked at: of a longer flood the first three quarters and the last quarter."""
 MAX_STACK = 4000
 """Most lines of one stack that are read, the first three quarters and the last quarter: Python itself ends at a
