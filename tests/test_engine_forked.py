@@ -45,6 +45,14 @@ def test_a_child_that_was_killed_is_told() -> None:
         Forked(die).result()
 
 
+def test_a_result_that_finds_no_room_is_worked_out_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(value: object, file: object) -> None:
+        raise OSError(27, "File too large")
+
+    monkeypatch.setattr("forensics.engine.forked._dump", full)
+    assert Forked(lambda: 3).result() == 3
+
+
 def test_a_child_that_nobody_waits_for_is_ended() -> None:
     child = Forked(lambda: time.sleep(3600))
     pid = child._pid

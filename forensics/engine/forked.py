@@ -15,6 +15,8 @@ from typing import Any, BinaryIO, Generic, NoReturn, TypeVar
 from forensics.errors import InputError
 
 T = TypeVar("T")
+_NO_ROOM = 75
+"""Exit code of a child that could not hand its result over (a limit on files, a full disk): the parent works itself."""
 _ALIGN = 64
 """Arrays begin at multiples of this."""
 
@@ -31,6 +33,7 @@ class Forked(Generic[T]):
     Arrays in the result are not copied: they lie in a file without a name that both processes map."""
 
     def __init__(self, work: Callable[[], T]) -> None:
+        self._work = work
         self._file = _nameless()
         for stream in (sys.stdout, sys.stderr):
             with suppress(OSError, ValueError):
@@ -43,8 +46,10 @@ class Forked(Generic[T]):
         """What the call returned; raises what it raised."""
         _, status = os.waitpid(self._pid, 0)
         self._pid = 0
-        if status:
-            code = os.waitstatus_to_exitcode(status)
+        code = os.waitstatus_to_exitcode(status)
+        if code == _NO_ROOM:
+            return self._work()
+        if code:
             raise InputError(
                 f"the process that reads a part of the input was ended ({code})",
                 hint="`--processes 1` needs less memory",
@@ -81,8 +86,11 @@ def _run(work: Callable[[], Any], file: BinaryIO) -> NoReturn:
             answer = (True, work())
         except Exception as error:
             answer = (False, error)
-        _dump(answer, file)
-        status = 0
+        try:
+            _dump(answer, file)
+            status = 0
+        except OSError:
+            status = _NO_ROOM
     finally:
         os._exit(status)
 
