@@ -70,6 +70,10 @@ def test_a_failed_build_is_stated_by_the_exception_that_quotes_the_compiler(tmp_
         ("Child process unexpectedly failed with exitcode=256. pid=412", 1),
         ("Subprocess scheduler_0 (pid=5) crashed with exit code -11. Triggering SIGQUIT", -11),
         ("Exit code: 255", 255),
+        ("Child process unexpectedly failed with an exit code 9. pid=1882", -9),
+        ("Scheduler or DataParallelController 7719 terminated with -9", -9),
+        ("sglang-1 exited with code 137", 137),
+        ("Command '['ninja']' returned non-zero exit status 1.", None),
         ("no code here", None),
     ],
 )

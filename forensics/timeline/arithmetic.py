@@ -116,8 +116,8 @@ def exit_reading(code: int) -> str:
     return f"exit code {code}: died by {names.get(number, plain)}"
 
 
-_EXIT_ANY = re.compile(r"(?i)exit ?code[:=]? ?(-?\d+)")
-_WAIT_STATUS = re.compile(r"^Child process unexpectedly failed with exitcode=(\d+)")
+_EXIT_ANY = re.compile(r"(?i)(?:exit ?code|exited with(?: code| status)?|terminated with)[:=]? ?(-?\d+)\b")
+_WAIT_STATUS = re.compile(r"^Child process unexpectedly failed with (?:exitcode=|an exit code )(\d+)")
 
 
 def exit_code_in(text: str) -> int | None:
