@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import pairwise
 
@@ -35,6 +36,20 @@ class Slot:
     fraction: int
     negative: bool = False
     slow: bool = False
+    constant: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Spot:
+    """Which digit runs of a shape are a column's number: the first and the last. Of all lines of a shape the same runs
+    are, so that a new mask needs no search."""
+
+    column: int
+    first: int = 0
+    last: int = 0
+    simple: bool = True
+    negative: bool = False
+    from_end: bool = False
     constant: float | None = None
 
 
@@ -116,6 +131,7 @@ class LineReader:
         self.parses: dict[str, LineParse] = {}
         self.capped = False
         self._heads: dict[str, Head] = {}
+        self._spots: dict[tuple[str, str], tuple[int, tuple[Spot, ...]]] = {}
         self._headers = headers()
         self._grammar = line_grammar()
 
@@ -194,14 +210,14 @@ class LineReader:
         return self._classified(inner.rstrip("\r\n"), places, head.body_at, 0, stop, head)
 
     def _classified(self, body: str, places: list[int] | None, base: int, start: int, stop: int, head: Head) -> Part:
-        shape, hexed, opaque = fold(body)
+        shape, _, opaque = fold(body)
         parse = self.parses.get(shape)
         if parse is None:
             parse = self._parse(shape)
         kind = self._kind(parse.kind, head)
         slots: tuple[Slot, ...] = ()
         if kind in HOT and not opaque:
-            slots = self._slots(kind, body, places, base, shape, hexed, parse)
+            slots = self._slots(kind, body, places, base, shape, parse)
         return Part(start, stop, head, kind, (kind, shape), slots)
 
     def coarse(self, masked: str) -> tuple[Head, str] | None:
@@ -233,45 +249,50 @@ class LineReader:
         return parse
 
     def _slots(
-        self, kind: str, body: str, places: list[int] | None, base: int, shape: str, hexed: bool, parse: LineParse
+        self, kind: str, body: str, places: list[int] | None, base: int, shape: str, parse: LineParse
     ) -> tuple[Slot, ...]:
-        fields, text = parse.fields, shape
-        runs = list(_RUN.finditer(body))
-        runs_in_shape = [m.start() for m in _RUN.finditer(shape)]
-        if len(runs) != len(runs_in_shape) and kind != "access":
-            fields, text = self._grammar.parse(body).fields, body
-            runs_in_shape = [m.start() for m in runs]
-        slots = []
+        known = self._spots.get((kind, shape))
+        if known is None:
+            known = self._spots[kind, shape] = self._find_spots(kind, shape, parse.fields)
+        count, spots = known
+        runs = [m.span() for m in _RUN.finditer(body)]
+        if len(runs) != count and kind != "access":
+            count, spots = self._find_spots(kind, body, self._grammar.parse(body).fields)
+        return tuple(_moved(_slot(spot, runs, len(runs) - count), places, base) for spot in spots)
+
+    def _find_spots(self, kind: str, text: str, fields: Iterable[FieldPlace]) -> tuple[int, tuple[Spot, ...]]:
+        """Number of digit runs in a text, and which of them are the numbers of its fields."""
+        runs = [m.start() for m in _RUN.finditer(text)]
+        spots = []
         for place in fields:
             column = self.columns[kind].index(place.label)
             if column is None:
                 continue
-            slot = _slot(column, place, text, runs, runs_in_shape)
-            if slot is not None:
-                slots.append(_moved(slot, places, base))
-        return tuple(slots)
+            if place.constant is not None:
+                spots.append(Spot(column, constant=place.constant))
+                continue
+            inside = [i for i, at in enumerate(runs) if place.start <= at < place.end]
+            if inside:
+                token = text[place.start : place.end]
+                simple = "e" not in token and "E" not in token and len(inside) <= 2
+                # A status is counted from the end: hex words before it would shift its index.
+                spots.append(
+                    Spot(column, inside[0], inside[-1], simple, token.startswith("-"), place.label == "status")
+                )
+        return len(runs), tuple(spots)
 
 
-def _slot(column: int, place: FieldPlace, text: str, runs: list[re.Match[str]], known: list[int]) -> Slot | None:
-    if place.constant is not None:
-        return Slot(column, 0, 0, 0, 0, constant=place.constant)
-    inside = [i for i, at in enumerate(known) if place.start <= at < place.end]
-    if not inside:
-        return None
-    # Counted from the nearer end: hex words before the number would shift its index.
-    shift = len(runs) - len(known) if place.label == "status" else 0
-    first, last = runs[inside[0] + shift], runs[inside[-1] + shift]
-    token = text[place.start : place.end]
-    simple = "e" not in token and "E" not in token and len(inside) <= 2
-    width = first.end() - first.start()
-    fraction = last.end() - last.start() if len(inside) == 2 else 0
-    slow = not simple or width > 16 or fraction > 8
-    negative = token.startswith("-")
-    return (
-        Slot(column, first.start() - negative, first.end(), width, fraction, negative, slow)
-        if not slow
-        else Slot(column, first.start() - negative, last.end(), 0, 0, negative, True)
-    )
+def _slot(spot: Spot, runs: list[tuple[int, int]], shift: int) -> Slot:
+    """A spot's place in one line, whose digit runs are `runs`, `shift` more than in the shape."""
+    if spot.constant is not None:
+        return Slot(spot.column, 0, 0, 0, 0, constant=spot.constant)
+    shift = shift if spot.from_end else 0
+    (start, stop), (low, high) = runs[spot.first + shift], runs[spot.last + shift]
+    width, fraction = stop - start, high - low if spot.last == spot.first + 1 else 0
+    start -= spot.negative
+    if not spot.simple or width > 16 or fraction > 8:
+        return Slot(spot.column, start, high, 0, 0, spot.negative, True)
+    return Slot(spot.column, start, stop, width, fraction, spot.negative)
 
 
 def _moved(slot: Slot, places: list[int] | None, base: int) -> Slot:
