@@ -97,8 +97,9 @@ class Screen:
             if sign == "=" or not body:
                 text.append(shown)
             else:
-                text.append(lead)
+                text.append(lead or (" " if text.plain.endswith("-") and sign == "+" else ""))
                 text.append(f"{sign}{body}{sign}", style=_STYLE[sign])
+                text.append(shown[len(shown.rstrip()) :])
         return text
 
     def nodes(self, plan: Plan) -> None:
