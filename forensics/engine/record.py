@@ -21,7 +21,7 @@ _GLUE = re.compile(
 )
 _RUN = re.compile("0+")
 MAX_PARTS = 64
-SHAPE_CAP = 100_000
+SHAPE_CAP = 50_000
 
 
 @dataclass(frozen=True, slots=True)

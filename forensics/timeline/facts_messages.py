@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 
 from forensics.schema.facts import Value
 from forensics.timeline.facts_gpu import family_of, known_gpu, memory_family, shared_family
 from forensics.timeline.facts_sheet import Sheet
+from forensics.timeline.sieve import Sieve
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,14 +103,23 @@ _BLACKWELL = re.compile(
 )
 
 
+@cache
+def _sieve() -> Sieve:
+    """Which statements a message may be."""
+    found = Sieve()
+    for statement in STATEMENTS:
+        found.add(re.escape(statement.literal))
+    return found
+
+
 def add_messages(sheet: Sheet) -> None:
     """Facts of the first line of each shape that states one."""
     for kind, masked, row in sheet.first_rows():
         if kind in ("server-args", "request-dump", "argparse", "frame-source", "access"):
             continue
-        for statement in STATEMENTS:
-            if statement.literal in masked:
-                _state(sheet, row, statement)
+        for number in sorted(_sieve().near(masked)):
+            if STATEMENTS[number].literal in masked:
+                _state(sheet, row, STATEMENTS[number])
         if "set by environment to" in masked:
             _environment(sheet, row)
         if "V size:" in masked:

@@ -344,7 +344,7 @@ def _judge(shape: Shape, text: str, head: bytes) -> Judgement | None:
         return (roles.CAUSE, "error-line", "") if level is not None and level.group(1) == b"ERROR" else None
     if shape.kind in ("text", "message") and _STAMPED_ERROR.match(head[:120]):
         return roles.CAUSE, "error-line", ""
-    if shape.kind in roles.WEAK_KINDS and roles.WEAK_WORDS.search(text[:400]):
+    if shape.kind in roles.WEAK_KINDS and roles.is_weak(text):
         return roles.WEAK, "weak", ""
     return None
 

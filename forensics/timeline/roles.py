@@ -256,10 +256,10 @@ WRAPPERS = re.compile(
 )
 """Exceptions that only report the failure of what they wrap."""
 
-WEAK_WORDS = re.compile(
-    r"^(?:\[?\w+\]? )?(?:Error|Failed|Failure|Exception|Fatal|Unexpected error|Unable to|Could not|Cannot)\b"
-    r"|\bfailed\b(?= to\b| with\b|[:.!]|$)|\berror(?: code)?: "
+_WEAK_HEAD = re.compile(
+    r"(?:\[?\w+\]? )?(?:Error|Failed|Failure|Exception|Fatal|Unexpected error|Unable to|Could not|Cannot)\b"
 )
+_WEAK_INSIDE = re.compile(r"\bfailed\b(?= to\b| with\b|[:.!]|$)|\berror(?: code)?: ")
 """Words of trouble in a line that nobody has a phrase for: it counts only where nothing else explains the end."""
 WEAK_KINDS = frozenset({"message", "text", "error", "ray", "router", "transport", "cxx-log", "nccl", "gloo"})
 
@@ -269,6 +269,13 @@ CLIENT_FRAMES = re.compile(
 """Files of request handlers in the HTTP process."""
 SERVER_FRAMES = re.compile(r"managers/scheduler|model_executor/|managers/tp_worker|/models/|run_scheduler_process")
 """Files of the scheduler process: an exception there is the server's own."""
+
+
+def is_weak(text: str) -> bool:
+    """Whether a message has such words."""
+    head = text[:400]
+    told = "failed" in head or "error" in head
+    return _WEAK_HEAD.match(head) is not None or (told and _WEAK_INSIDE.search(head) is not None)
 
 
 def phrase_of(text: str) -> Phrase | None:
