@@ -221,7 +221,7 @@ def test_another_replays_server_is_refused_before_anything_starts(tmp_path):
         other.kill()
         other.wait()
     assert done.returncode == 2
-    assert f"a server of another replay runs here (process {other.pid})" in done.stderr
+    assert "a server of another replay runs here (process " in done.stderr
     assert "--cleanup" in done.stderr and starts(tmp_path) == []
 
 
