@@ -7,8 +7,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from forensics.engine import compiled
 from forensics.engine.chunk import ChunkScanner, Hot, Rows
@@ -35,6 +37,9 @@ COMPILE_ABOVE = 400 << 20
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
 """Options of glibc's mallopt."""
 _FIELDS = ("offset", "length", "lead", "line", "time", "rank", "shape", "flags")
+_TYPES: tuple[npt.DTypeLike, ...] = ("i8", "i4", "i4", "i8", "f8", "i2", "i4", "u1")
+_HOT_FIELDS = ("line", "time", "rank")
+_HOT_TYPES: tuple[npt.DTypeLike, ...] = ("i8", "f8", "i2")
 
 
 Progress = Callable[[str, int, int], None]
@@ -193,6 +198,8 @@ def scan_range(
         if progress is not None:
             progress(source.name, source.size * (at - start) // (stop - start), source.size)
     counts = [*scanner.shape_counts.tolist(), *([0] * len(table.shapes))][: len(table.shapes)]
+    if stop - start > SPLIT_ABOVE // 2:
+        give_memory_back()
     used_wrappers = np.flatnonzero(scanner.wrapper_counts)
     wrappers = {WRAPPER_NAMES[name] for names, i in table.wrappers.items() if i in used_wrappers for name in names}
     return Scanned(
@@ -265,28 +272,35 @@ def line_end(source: Source, at: int, stop: int) -> int:
 
 
 def join_hot(parts: list[Hot]) -> Hot:
-    """Batch lines of consecutive chunks or ranges as one, with the union of their columns."""
+    """Batch lines of consecutive chunks or ranges as one, with the union of their columns. Uses the parts up: each
+    column of theirs is let go when its whole stands, as those of a large input do not fit into memory twice."""
     if len(parts) == 1:
         return parts[0]
     names = list(dict.fromkeys(name for part in parts for name in part.columns))
-    kinds = (("line", np.int64), ("time", np.float64), ("rank", np.int16))
-    line, time, rank = (
-        np.concatenate([getattr(p, name) for p in parts]) if parts else np.zeros(0, kind) for name, kind in kinds
-    )
+    sizes = [len(part.line) for part in parts]
     columns = {}
     for name in names:
-        columns[name] = np.concatenate([p.columns.get(name, np.full(len(p.line), np.nan)) for p in parts])
+        found = [part.columns.pop(name, None) for part in parts]
+        columns[name] = np.concatenate(
+            [np.full(n, np.nan) if f is None else f for f, n in zip(found, sizes, strict=True)]
+        )
+        del found
+    line, time, rank = (_joined(parts, name, kind) for name, kind in zip(_HOT_FIELDS, _HOT_TYPES, strict=True))
     return Hot(line, time, rank, columns)
 
 
 def join_rows(parts: list[Rows]) -> Rows:
-    """Rows of consecutive chunks as one."""
+    """Rows of consecutive chunks as one; uses the parts up."""
     if len(parts) == 1:
         return parts[0]
-    kinds = (np.int64, np.int32, np.int32, np.int64, np.float64, np.int16, np.int32, np.uint8)
-    return Rows(
-        *(
-            np.concatenate([getattr(p, name) for p in parts]) if parts else np.zeros(0, kind)
-            for name, kind in zip(_FIELDS, kinds, strict=True)
-        )
-    )
+    return Rows(*(_joined(parts, name, kind) for name, kind in zip(_FIELDS, _TYPES, strict=True)))
+
+
+def _joined(parts: list[Any], name: str, kind: npt.DTypeLike) -> npt.NDArray[Any]:
+    """One column of all parts, which lose theirs."""
+    if not parts:
+        return np.zeros(0, kind)
+    whole = np.concatenate([getattr(part, name) for part in parts])
+    for part in parts:
+        setattr(part, name, np.zeros(0, kind))
+    return whole

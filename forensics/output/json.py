@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
+from io import StringIO
 from json.encoder import encode_basestring
 from typing import Any
 
@@ -62,34 +64,35 @@ def render_error(message: str, **place: Any) -> str:
 
 
 def _dump(data: dict[str, Any]) -> str:
-    parts: list[str] = []
-    _write(data, "\n", parts)
-    text = "".join((*parts, "\n"))
+    out = StringIO()
+    _write(data, "\n", out.write)
+    out.write("\n")
+    text = out.getvalue()
     return text if text.isascii() else _HIDDEN.sub(lambda m: json.dumps(m.group())[1:-1], text)
 
 
-def _write(value: Any, margin: str, parts: list[str]) -> None:
+def _write(value: Any, margin: str, write: Callable[[str], object]) -> None:
     """`json.dumps` with an indent of one, but that lists of numbers stand on one line (and in a third of the time: the
     standard library indents in Python, character by character)."""
     kind = type(value)
     if kind is str:
-        parts.append(encode_basestring(value))
+        write(encode_basestring(value))
     elif kind is dict and value:
         inner, mark = margin + " ", "{"
         for key, item in value.items():
-            parts.append(f"{mark}{inner}{encode_basestring(key)}: ")
-            _write(item, inner, parts)
+            write(f"{mark}{inner}{encode_basestring(key)}: ")
+            _write(item, inner, write)
             mark = ","
-        parts.append(margin + "}")
+        write(margin + "}")
     elif kind is list and value and not _numbers(value):
         inner, mark = margin + " ", "["
         for item in value:
-            parts.append(mark + inner)
-            _write(item, inner, parts)
+            write(mark + inner)
+            _write(item, inner, write)
             mark = ","
-        parts.append(margin + "]")
+        write(margin + "]")
     else:
-        parts.append(_WORDS[value] if value is None or kind is bool else _PLAIN(value))
+        write(_WORDS[value] if value is None or kind is bool else _PLAIN(value))
 
 
 def _numbers(items: list[Any]) -> bool:
