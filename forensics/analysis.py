@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import Literal
 
 from forensics.diagnose.baseline import compare_baseline
 from forensics.diagnose.diagnose import diagnose
@@ -180,10 +181,14 @@ def _baseline(options: Options, knowledge: Knowledge, problems: list[ProblemInfo
 
 def _further_sources(options: Options, baseline: Reading | None) -> list[SourceInfo]:
     """Explicit inputs besides the logs: the environment report, the baseline and the history."""
-    infos = [i.model_copy(update={"notes": [*i.notes, "baseline"]}) for i in (baseline.table.infos if baseline else ())]
-    further = [(p, "environment report") for p in options.env]
-    further += [(options.history, "history")] if options.history else []
-    for path, note in further:
+    infos = [i.model_copy(update={"role": "baseline"}) for i in (baseline.table.infos if baseline else ())]
+
+    def add(path: Path | str, role: Literal["environment report", "history"]) -> None:
         size = Path(path).stat().st_size if Path(path).is_file() else 0
-        infos.append(SourceInfo(path=str(path), bytes=size, lines=0, notes=[note]))
+        infos.append(SourceInfo(path=str(path), bytes=size, lines=0, role=role))
+
+    for report in options.env:
+        add(report, "environment report")
+    if options.history:
+        add(options.history, "history")
     return infos

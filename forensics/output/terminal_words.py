@@ -164,8 +164,8 @@ def cut(text: str, room: int) -> str:
 
 
 def sources_line(sources: list[SourceInfo]) -> str:
-    """Inputs with their length."""
-    parts = [f"{clean(s.path)}, {s.lines:,} lines" for s in sources[:4]]
+    """Inputs with their length, or what they are beside the logs."""
+    parts = [f"{clean(s.path)}, {f'{s.lines:,} lines' if s.role == 'log' else s.role}" for s in sources[:4]]
     if len(sources) > 4:
         parts.append(f"{len(sources) - 4} more")
     return "; ".join(parts)

@@ -46,11 +46,13 @@ class Tool(_Model):
 
 
 class SourceInfo(_Model):
-    """One input. `kinds` counts lines by kind, `wrappers` names those found, `notes` say what was skipped or capped."""
+    """One input. `role` says what it is for. `kinds` counts lines by kind, `wrappers` names those found, `notes` say
+    what was skipped or capped."""
 
     path: str
     bytes: int
     lines: int
+    role: Literal["log", "baseline", "environment report", "history"] = "log"
     unparsed_lines: int = 0
     unattributed_lines: int = 0
     compression: str | None = None
