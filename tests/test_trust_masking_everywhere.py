@@ -82,7 +82,7 @@ def test_own_patterns_hide_in_a_bug_report(place, capsys, monkeypatch):
     def broken(*_: object) -> None:
         raise ZeroDivisionError(f"while reading {OWN}")
 
-    monkeypatch.setattr("forensics.analysis.scan", broken)
+    monkeypatch.setattr("forensics.analysis.diagnose", broken)
     assert run(["analyze", "server.log"]) == 70
     text = said(capsys)
     assert OWN not in text and MASK in text
