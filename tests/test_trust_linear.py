@@ -14,6 +14,7 @@ import pytest
 
 HERE = Path(__file__).parent
 SHORT = {
+    "forensics.diagnose.fallback._OWN": "the first 400 characters of a message",
     "forensics.output.terminal_words._RANK": "names of ranks",
 }
 """Patterns that only see short texts, and why."""
