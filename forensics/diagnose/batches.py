@@ -8,6 +8,7 @@ import numpy.typing as npt
 from forensics.engine.table import EventTable, Series
 from forensics.schema.launch import Launch
 from forensics.schema.report import SeriesInfo
+from forensics.timeline.lookup import distinct
 from forensics.timeline.stages import hot_lines
 
 METRICS = (
@@ -43,7 +44,7 @@ def _of_metric(series: Series, metric: str, table: EventTable, launch: Launch, b
     inside = hot_lines(series, table, launch.rows)
     values, stamps, who = series.columns[metric][inside], series.time[inside], series.rank[inside]
     usable = ~np.isnan(values) & ~np.isnan(stamps)
-    ranks = np.unique(who[usable]).tolist()
+    ranks = distinct(who[usable])
     room = max(MIN_POINTS, min(MAX_POINTS, ALL_POINTS // max(1, len(ranks))))
     out = []
     for index in ranks:

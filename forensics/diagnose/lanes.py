@@ -10,6 +10,7 @@ from forensics.engine.table import STAMPED, EventTable
 from forensics.schema.launch import STAGES, Failure, Launch, StageMark
 from forensics.schema.rank import Rank
 from forensics.schema.report import LaneInfo, LaneMark, StageSpan, TimelineInfo
+from forensics.timeline.lookup import distinct
 from forensics.timeline.stages import hot_lines
 
 MAX_LANES = 128
@@ -146,7 +147,7 @@ def _latest(
     times: np.ndarray[tuple[int], np.dtype[np.float64]],
 ) -> None:
     known = ~np.isnan(times)
-    for index in np.unique(ranks[known]).tolist():
+    for index in distinct(ranks[known]):
         rank = names[index] if index >= 0 else None
         latest = float(times[known & (ranks == index)].max())
         found[rank] = max(latest, found.get(rank, latest))

@@ -34,7 +34,7 @@ def level(node: Level, case: Case) -> Outcome:
 
 def _middle(values: Values) -> tuple[float, str]:
     """The median; of switches (0 and 1 only) the share of batches that have it on."""
-    if np.isin(values, (0.0, 1.0)).all() and len(np.unique(values)) == 2:
+    if np.isin(values, (0.0, 1.0)).all() and values.any() and not values.all():
         return float(values.mean()), "share of"
     return float(np.median(values)), "median"
 

@@ -16,7 +16,7 @@ import numpy as np
 from forensics.engine.merge import SHARED_EVENTS, SKEW_FLOOR
 from forensics.engine.table import STAMPED, EventTable
 from forensics.timeline.firsts import firsts
-from forensics.timeline.lookup import Rows, rows_of_shapes
+from forensics.timeline.lookup import Rows, distinct, rows_of_shapes
 from forensics.timeline.sieve import needle
 from forensics.timeline.starts import find_starts
 
@@ -65,7 +65,7 @@ BY_POSITION = Clock(NONE, NONE)
 
 def clock_of(table: EventTable, inside: Rows) -> Clock:
     """The order of events of one launch."""
-    if not len(inside) or len(np.unique(table.source[inside])) > 1:
+    if not len(inside) or len(distinct(table.source[inside])) > 1:
         return BY_POSITION
     edges = _edges(table, inside)
     if len(edges) < 3:

@@ -15,7 +15,7 @@ from forensics.schema.options import Options
 from forensics.schema.rank import Rank
 from forensics.timeline import adapters, ranks, silence, stages
 from forensics.timeline.facts_private import without_secrets
-from forensics.timeline.lookup import Rows
+from forensics.timeline.lookup import Rows, distinct
 from forensics.timeline.stages import ORDER
 from forensics.timeline.starts import Start, command_rows, cuts, find_starts, usage_rows
 
@@ -99,7 +99,7 @@ def _parts(table: EventTable, blocks: tuple[Block, ...], source: int, rows: Rows
 
 def _only_env(table: EventTable, rows: Rows) -> bool:
     """An environment report alone is no launch."""
-    kinds = {table.shapes[i].kind for i in np.unique(table.shape[rows]).tolist()}
+    kinds = {table.shapes[i].kind for i in distinct(table.shape[rows])}
     return bool(kinds & {"env-report", "nvidia-smi"}) and kinds <= _AROUND_ENV
 
 

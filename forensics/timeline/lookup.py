@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +14,16 @@ Rows = npt.NDArray[np.int64]
 
 OPAQUE = frozenset({"request-dump", "access", "server-args", "command", "env-report", "nvidia-smi", "blank"})
 """Kinds whose text is free or belongs to users: their words say nothing about the server."""
+
+
+def distinct(values: npt.NDArray[Any]) -> list[Any]:
+    """The different values, ascending. `np.unique` would load numpy's masked arrays first, to ask whether it has one:
+    a fiftieth of the time of a small log."""
+    if not len(values):
+        return []
+    ordered = np.sort(values)
+    kept: list[Any] = ordered[np.append(True, ordered[1:] != ordered[:-1])].tolist()
+    return kept
 
 
 def no_rows() -> Rows:

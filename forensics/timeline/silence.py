@@ -6,7 +6,7 @@ import numpy as np
 
 from forensics.engine.table import EventTable
 from forensics.schema.rank import Rank
-from forensics.timeline.lookup import Rows
+from forensics.timeline.lookup import Rows, distinct
 from forensics.timeline.stages import hot_lines
 
 FLOOR_S = 20.0
@@ -37,10 +37,10 @@ def find_silences(table: EventTable, inside: Rows) -> tuple[Silence, ...]:
     whole = [(a, b) for _, a, b in found]
     limit = threshold(np.diff(np.sort(times)))
     last = float(times.max())
-    known = np.unique(ranks[ranks >= 0]).tolist()
+    known = distinct(ranks[ranks >= 0])
     if len(known) > MAX_RANKS:
         known = []
-    talkers = set(np.unique(ranks[batch & (ranks >= 0)]).tolist())
+    talkers = set(distinct(ranks[batch & (ranks >= 0)]))
     own = {index: np.sort(times[ranks == index]) for index in known}
     for index in known if len(known) > 1 else []:
         peers = [own[p] for p in known if p != index and (p in talkers) == (index in talkers)]

@@ -14,7 +14,7 @@ import numpy as np
 from forensics.engine.table import STAMPED, EventTable
 from forensics.schema.block import Block
 from forensics.timeline.firsts import firsts
-from forensics.timeline.lookup import OPAQUE, Rows, rows_of_shapes, within
+from forensics.timeline.lookup import OPAQUE, Rows, distinct, rows_of_shapes, within
 from forensics.timeline.roles import CAUSE, phrase_of
 from forensics.timeline.sieve import needle
 from forensics.timeline.stages import mark_of, near_marks
@@ -137,7 +137,8 @@ def cuts(table: EventTable, rows: Rows, blocks: tuple[Block, ...] = ()) -> list[
     if not len(rows):
         return []
     dead = deaths(table, blocks, rows)
-    ends = np.union1d(end_rows(table, rows), np.array([b for _, b in dead], dtype=np.int64))
+    joined = np.concatenate([end_rows(table, rows), np.array([b for _, b in dead], dtype=np.int64)])
+    ends = np.array(distinct(joined), dtype=np.int64)
     inits = init_rows(table, rows)
     found: list[int] = []
     held: list[Start] = []
