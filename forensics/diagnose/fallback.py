@@ -15,7 +15,7 @@ from forensics.schema.launch import Failure
 from forensics.schema.report import NextStep
 
 _KEY = re.compile(r"KeyError: '([\w.]{3,200})'")
-_OWN = re.compile(r"/\S{2,}|'[^']{0,200}'|\"[^\"]{0,200}\"|`[^`]{0,200}`|0x[0-9a-f]+|\S*\d\S*|https?:\S+")
+_NAMED = re.compile(r"'[^']{0,200}'|\"[^\"]{0,200}\"|`[^`]{0,200}`")
 _ROOM = re.compile(r"bootstrap_room[=:]\s?(\d{1,20})")
 _DATA_ERROR = re.compile(
     r"^(?:[\w.]+\.)?(?:KeyError|IndexError|ValueError|TypeError|AttributeError|AssertionError|RuntimeError|RecursionError)\b"
@@ -61,8 +61,9 @@ def searchable(text: str) -> str:
     """Words of a message that another report would have as well: no numbers, paths, addresses or quoted names; "" where
     fewer than three are left."""
     line = text.strip().split("\n", 1)[0][:400]
-    bare = _OWN.sub(" ", message_of(line, 400))
-    words = [w for w in re.findall(r"[A-Za-z_][\w.]*[A-Za-z]", bare) if len(w) > 2]
+    tokens = _NAMED.sub(" ", message_of(line, 400)).split()
+    plain = [t.strip(".,:;()[]{}<>=") for t in tokens if not any(c.isdigit() or c in "/\\@" for c in t)]
+    words = [w for w in plain if len(w) > 2 and w.replace("_", "").replace(".", "").replace("-", "").isalpha()]
     return " ".join(words[:7]) if len(words) >= 3 else ""
 
 

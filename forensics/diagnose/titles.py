@@ -8,16 +8,16 @@ MAX_TITLE = 70
 _HEADS = tuple(
     re.compile(pattern)
     for pattern in (
-        r"\[[^\]]{4,40}\]\s*",
-        r"[EWIF]\d{3,8} [\d:.]+ +\d+ +",
-        r"[\d-]{8,10}[ T][\d:.,]+(?:Z|[+-]\d\d:?\d\d)?\s*",
-        r"[\w.-]+:\d+:\d+ \[[\d-]+\] (?:\S{1,80}:\d+ )?NCCL (?:WARN|INFO|ERROR) *",
-        r"[\w./-]{1,120}\.(?:cc?|cpp|cu|cuh|h|hpp|rs|py|go):\d+(?:[\]:]|(?=\s)) *",
-        r"(?:TRACE|DEBUG|INFO|WARN(?:ING)?|ERROR|FATAL|CRITICAL)\b:? *",
-        r"(?:[a-z_]\w*::)+[a-z_]\w*: *",
-        r"[a-z_]\w{2,40}\{[^}]{0,400}\}: *",
-        r"thread '[^']{0,200}' (?:\(\d+\) )?panicked at \S+\s*",
-        r"UCX +(?:ERROR|FATAL|WARN) *",
+        r"\[[^\]]{4,40}\]\s{0,8}",
+        r"[EWIF]\d{3,8} [\d:.]{1,30} {1,8}\d{1,10} {1,4}",
+        r"[\d-]{8,10}[ T][\d:.,]{1,30}(?:Z|[+-]\d\d:?\d\d)?\s{0,8}",
+        r"[\w.-]{1,120}:\d{1,10}:\d{1,10} \[[\d-]{1,6}\] (?:\S{1,80}:\d{1,6} )?NCCL (?:WARN|INFO|ERROR) ?",
+        r"[\w./-]{1,120}\.(?:cc?|cpp|cu|cuh|h|hpp|rs|py|go):\d{1,6}(?:[\]:]|(?=\s)) {0,8}",
+        r"(?:TRACE|DEBUG|INFO|WARN(?:ING)?|ERROR|FATAL|CRITICAL)\b:? {0,8}",
+        r"(?:[a-z_]\w{0,60}::){1,12}[a-z_]\w{0,60}: ?",
+        r"[a-z_]\w{2,40}\{[^}]{0,400}\}: ?",
+        r"thread '[^']{0,200}' (?:\(\d+\) )?panicked at \S{1,200}\s{0,4}",
+        r"UCX {1,8}(?:ERROR|FATAL|WARN) {0,8}",
     )
 )
 """Time stamps, the headers of glog, NCCL, UCX and of Rust's tracing, source places and log levels."""
