@@ -60,6 +60,8 @@ _EVERYWHERE = re.compile(r"not \S+|absent\b.*|stage (?:reached|=) \S+|ended = \S
 
 def _tells(condition: str) -> bool:
     """Whether a condition that holds says something about this launch that does not fit every launch of its symptom."""
+    if "symptom" in condition and " or " in condition:
+        return False  # the symptom alone may be what holds
     parts = re.split(r"\b(?:and|or)\b", condition)
     return any(not _EVERYWHERE.fullmatch(p.strip(" ()")) for p in parts)
 

@@ -81,8 +81,8 @@ def diagnose_launch(
     unclaimed = None if claimed else next(iter(around.pairs), None)
     near = similar.nearest(failure.text, findings, _raised(case, failure)) if failure and not explained else []
     if failure:
-        live = (*live, *_resembling(near, failure, findings, around))
         told = explained or (reading is not None and reading.settled)
+        live = (*live, *_resembling([] if told else near, failure, findings, around))
         live = (*live, *_reworded(failure, findings, around, {j.candidate.finding.id for j in live}, told))
     return Diagnosis(
         asked=True,
