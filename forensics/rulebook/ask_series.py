@@ -36,7 +36,9 @@ def _middle(values: Values) -> tuple[float, str]:
     """The median; of switches (0 and 1 only) the share of batches that have it on."""
     if np.isin(values, (0.0, 1.0)).all() and values.any() and not values.all():
         return float(values.mean()), "share of"
-    return float(np.median(values)), "median"
+    ordered = np.sort(values)
+    # np.median loads numpy's masked arrays, a fiftieth of the time of a small log.
+    return float((ordered[(len(ordered) - 1) // 2] + ordered[len(ordered) // 2]) / 2), "median"
 
 
 def trend(node: Trend, case: Case) -> Outcome:
