@@ -14,6 +14,7 @@ import pytest
 
 HERE = Path(__file__).parent
 SHORT = {
+    "forensics.diagnose.titles._HEADS": "tried at the start of one message only",
     "forensics.diagnose.fallback._OWN": "the first 400 characters of a message",
     "forensics.output.terminal_words._RANK": "names of ranks",
 }

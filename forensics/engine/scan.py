@@ -211,16 +211,22 @@ def _ranks(groups: list[list[Loaded]]) -> tuple[tuple[Rank, ...], list[Array]]:
 
 def _columns(items: list[Loaded], which: Array, local: Array, rank_maps: list[Array]) -> dict[str, Any]:
     starts = np.cumsum([0, *(len(item.seen.rows.line) for item in items)])[:-1]
-    pick = starts[which] + local
+    # One source in its own order, as most inputs are, is not copied.
+    alone = len(items) == 1 and bool((local == np.arange(len(local))).all())
+    pick = slice(None) if alone else starts[which] + local
     out: dict[str, Any] = {"source": which.astype(np.int16)}
     for name in ("offset", "length", "lead", "line", "shape"):
-        out[name] = np.concatenate([getattr(item.seen.rows, name) for item in items])[pick]
-    out["time"] = np.concatenate([corrected(item) for item in items])[pick]
-    out["rank"] = np.concatenate([m[item.seen.rows.rank] for item, m in zip(items, rank_maps, strict=True)])[pick]
-    flags = np.concatenate([item.seen.rows.flags for item in items])[pick]
+        out[name] = _joined([getattr(item.seen.rows, name) for item in items])[pick]
+    out["time"] = _joined([corrected(item) for item in items])[pick]
+    out["rank"] = _joined([m[item.seen.rows.rank] for item, m in zip(items, rank_maps, strict=True)])[pick]
+    flags = _joined([item.seen.rows.flags for item in items])[pick]
     lone = ((flags & HEADED) == 0) & (out["rank"] < 0)
     out["flags"] = np.where(lone, flags | UNATTRIBUTED, flags).astype(np.uint8)
     return out
+
+
+def _joined(parts: list[Array]) -> Array:
+    return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
 
 def _shapes(items: list[Loaded], which: Array, local_shape: Array) -> tuple[Array, tuple[Shape, ...]]:

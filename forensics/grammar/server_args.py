@@ -71,8 +71,8 @@ def read_server_args(text: str) -> ServerArgs | None:
 
 
 _TOKEN = re.compile(r"'(?:[^'\\]|\\.)*(?:'|\Z)|\"(?:[^\"\\]|\\.)*(?:\"|\Z)|[()\[\]{},]", re.DOTALL)
-_NAME = re.compile(r"[ \t]*([A-Za-z_][\w.]*)[ \t]*=[ \t]*")
-_KEY = re.compile(r"[ \t]*('[^'\\\n]*')[ \t]*:[ \t]*")
+_FIELD_NAME = re.compile(r"[ \t]*([A-Za-z_][\w.]*)[ \t]*=[ \t]*")
+_DICT_KEY = re.compile(r"[ \t]*('[^'\\\n]*')[ \t]*:[ \t]*")
 _STRING = re.compile(r"'[^'\\\n]*'|\"[^\"\\\n]*\"")
 _PLAIN_NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:e[-+]?\d+)?")
 _WORDS: dict[str, Value] = {"True": True, "False": False, "None": None}
@@ -126,7 +126,7 @@ def _field(body: str, start: int, stop: int, form: str) -> tuple[str, Value, int
         start += 1
     while start < stop and body[stop - 1] in " \t":
         stop -= 1
-    named = (_NAME if form == "call" else _KEY).match(body, start, stop)
+    named = _FIELD_NAME.match(body, start, stop) if form == "call" else _DICT_KEY.match(body, start, stop)
     if named is None:
         return None
     text = body[named.end() : stop]
