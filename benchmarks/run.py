@@ -318,7 +318,7 @@ def page(bench: Bench, sizes: list[float], command: str) -> str:
             "",
             *growth,
             "",
-            "`analyze` is the whole command with all shipped rules and findings, start-up included; large logs are read by two processes.",
+            "`analyze` is the whole command with all shipped rules and findings, start-up included; large logs are read by two processes, and by up to eight where there are cores for it.",
             "",
             "## Against other tools",
             "",

@@ -13,6 +13,7 @@ from engine_dump import dump
 
 from forensics.engine.forked import Forked, spare_core
 from forensics.engine.scan import Scan, scan
+from forensics.engine.worker import SPLIT_ABOVE, process_count
 from forensics.errors import InputError, UsageError
 from forensics.schema.options import Options
 
@@ -76,3 +77,11 @@ def test_a_scan_that_is_left_early_leaves_nobody() -> None:
         assert begun.sources
     with pytest.raises(ChildProcessError):
         os.waitpid(-1, os.WNOHANG)
+
+
+def test_processes_follow_the_size_and_the_cores() -> None:
+    assert process_count(SPLIT_ABOVE - 1, 64) == 1
+    assert process_count(SPLIT_ABOVE, 1) == 2
+    assert process_count(1 << 30, 2) == 2
+    assert process_count(1 << 30, 64) == 4
+    assert process_count(1 << 40, 64) == 8

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
@@ -27,7 +28,10 @@ from forensics.grammar.header import WRAPPER_NAMES
 from forensics.ingest.sources import Source
 
 SPLIT_ABOVE = 64 << 20
-"""Inputs above this size are scanned by two processes, unless told otherwise."""
+"""Inputs above this size are scanned by two processes or more, unless told otherwise."""
+SPLIT_EACH = 256 << 20
+"""Bytes for which one more process is worth its start, where there are cores."""
+MOST_PROCESSES = 8
 MAX_LINE = 32 << 20
 """Bytes of one line that are held in memory; what lies beyond is passed over up to its end."""
 HEAD_START = 64 << 20
@@ -81,7 +85,7 @@ class Started:
         progress: Progress | None = None,
         lead: int = 0,
     ) -> None:
-        count = processes or (1 if source.size < SPLIT_ABOVE else 2)
+        count = processes or process_count(source.size, len(os.sched_getaffinity(0)))
         ranges = list(pairwise(cut_points(source, count, probe, forced, lead)))
         if engine == "compiled" and len(ranges) > 1:
             compiled.prepare()
@@ -103,6 +107,12 @@ class Started:
         """End what still runs."""
         for child in self._children:
             child.close()
+
+
+def process_count(size: int, cores: int) -> int:
+    """How many processes read an input of `size` bytes. Two at least where it is split at all: while one waits for the
+    disk, the other reads."""
+    return 1 if size < SPLIT_ABOVE else max(2, min(cores, MOST_PROCESSES, size // SPLIT_EACH))
 
 
 def cut_points(source: Source, count: int, probe: Probe, forced: str | None, lead: int = 0) -> list[int]:
