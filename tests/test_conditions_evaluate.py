@@ -391,3 +391,18 @@ def test_symptom() -> None:
     assert evaluate("symptom garbage", stated).value is True
     assert evaluate("symptom hang", stated).value is False
     assert "--symptom" in evaluate("symptom hang", case()).settle
+
+
+@pytest.mark.parametrize(
+    ("condition", "why"),
+    [
+        ("pool.have = 5", "have of pool is 5"),
+        ("pool.have = 7", "have of pool is 5, not 7"),
+        ("pool.size != 8", "size of pool is 9, not 8"),
+        ("pool.have > 4", "have of pool is 5, above 4"),
+        ("pool.have >= 10", "have of pool is 5, not at least 10"),
+        ("pool.have < 1 KB", "have of pool is 0.004883 KB, below 1 KB"),
+    ],
+)
+def test_a_captured_value_is_told_by_its_name(condition: str, why: str) -> None:
+    assert evaluate(condition, case()).why == why

@@ -34,6 +34,9 @@ def explain(
     rules: Annotated[list[Path] | None, typer.Option(help="Further rules folder.")] = None,
     config: Annotated[Path | None, typer.Option(help="A forensics.toml.")] = None,
     wrapper: Annotated[str | None, typer.Option(help="Force a wrapper.")] = None,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", "-v", help="Also the grammar's and the rules' own names, shape and row.")
+    ] = False,
 ) -> None:
     """Say how one line was read, or print every condition of a finding with held, failed or unknown and where."""
     from forensics.schema.options import Options
@@ -41,17 +44,17 @@ def explain(
     options = Options(symptom=symptom, kb=tuple(kb or ()), rules=tuple(rules or ()), config=config, wrapper=wrapper)
     place = _PLACE.fullmatch(what)
     if log is None and place is not None:
-        _line(place.group(1), int(place.group(2)), options)
+        _line(place.group(1), int(place.group(2)), options, verbose)
     elif log is None:
         raise UsageError(
             f"{what}: which line, or on which log?",
             hint="forensics explain LOG:LINE, or forensics explain FINDING --log LOG; or kb show FINDING",
         )
     else:
-        _finding(what, log, launch, options)
+        _finding(what, log, launch, options, verbose)
 
 
-def _line(path: str, line: int, options: Options) -> None:
+def _line(path: str, line: int, options: Options, verbose: bool) -> None:
     from forensics.analysis import masker, read
     from forensics.engine.explain import explain_line
     from forensics.knowledge.store import load
@@ -61,18 +64,18 @@ def _line(path: str, line: int, options: Options) -> None:
     reading = read([path], options, knowledge)
     mask = masker(options, knowledge.config.secrets)
     found = explain_line(reading.table, line)
-    typer.echo(f"{clean(found.path)}:{found.line}  byte {found.byte_start}")
+    typer.echo(f"{clean(found.path)}:{found.line}" + (f"  byte {found.byte_start}" if verbose else ""))
     typer.echo(f"  {clean(mask(found.raw), 300)}")
     for part in found.parts:
-        typer.echo(
-            f"  column {part.column}: kind {part.kind} (rule {part.rule}, decided by {part.terminal}), {part.kept}"
-        )
+        inner = f" (rule {part.rule}, decided by {part.terminal}), {part.kept}" if verbose else ""
+        typer.echo(f"  column {part.column}: kind {part.kind}{inner}")
         typer.echo(f"    wrapper: {', '.join(part.wrappers) or 'none'}")
         typer.echo(
             f"    header: {clean(part.header) or 'none'}, time {part.timestamp or 'none'}, level {part.level or 'none'}"
         )
         typer.echo(f"    rank: {part.rank or 'none on the line'}")
-        typer.echo(f"    shape: {clean(mask(part.shape), 200)}")
+        if verbose:
+            typer.echo(f"    shape: {clean(mask(part.shape), 200)}")
         for name, value in part.fields.items():
             typer.echo(f"    {name} = {value:g}")
     for case in reading.cases:
@@ -90,10 +93,11 @@ def _signals(case: Case, line: int) -> list[str]:
     return found
 
 
-def _finding(name: str, logs: list[str], launch: str, options: Options) -> None:
+def _finding(name: str, logs: list[str], launch: str, options: Options, verbose: bool) -> None:
     from forensics.analysis import masker, read
     from forensics.diagnose.explain import explain_finding
     from forensics.diagnose.places import Places
+    from forensics.diagnose.wording import readable
     from forensics.knowledge.store import load
     from forensics.output.clean import clean
 
@@ -103,12 +107,15 @@ def _finding(name: str, logs: list[str], launch: str, options: Options) -> None:
     places = Places((reading.table,), masker(options, knowledge.config.secrets))
     found = explain_finding(name, case, reading.cases, knowledge, places)
     typer.echo(f"{found.finding} on {found.launch}: {found.verdict}")
-    typer.echo(f"  {clean(found.why)}")
+    rules = {} if verbose else case.rules
+    typer.echo(f"  {clean(readable(found.why, rules))}")
     for step in found.steps:
         where = f"  {step.where[0].path}:{step.where[0].line}:{step.where[0].column}" if step.where else ""
         indent = "  " * (step.depth + 1)
         strength = f"{step.strength}: " if step.depth == 0 else ""
-        typer.echo(clean(f"{indent}{_MARK[step.state]} {strength}{step.text}: {step.state}; {step.why}{where}"))
+        asked = f"{step.text}: " if step.text else ""
+        why = readable(step.why, rules, step.text)
+        typer.echo(clean(f"{indent}{_MARK[step.state]} {strength}{asked}{step.state}; {why}{where}"))
         if step.state == "unknown" and step.settle:
             typer.echo(clean(f"{indent}  to settle: {step.settle}"))
 

@@ -76,14 +76,13 @@ def compare(case: Case, same: Sequence[Case], deployments: Iterable[Deployment])
 
 
 def _difference(name: str, control: Value, launch: Launch, same: Sequence[Case]) -> Difference | None:
+    """The launch's own value against the control's; what it does not state, or shares with it, is no difference."""
     here = value_of(launch, name)
-    others = [value_of(c.launch, name) for c in same]
-    differing = [f for f in (here, *others) if f is not None and not equal(f.value, control)]
-    if not differing:
+    if here is None or equal(here.value, control):
         return None
-    agreed = [f for f in (here, *others) if f is not None and equal(f.value, control)]
-    fact = differing[0]
-    return Difference(name, fact.value, control, bool(agreed), fact.where)
+    others = [value_of(c.launch, name) for c in same]
+    tested = any(f is not None and equal(f.value, control) for f in others)
+    return Difference(name, here.value, control, tested, here.where)
 
 
 MATTERS = re.compile(

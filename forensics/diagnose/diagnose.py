@@ -16,10 +16,12 @@ from forensics.diagnose.places import Places
 from forensics.diagnose.present import comparison_info, hypothesis_infos
 from forensics.diagnose.risks import risks
 from forensics.diagnose.surroundings import excerpts
+from forensics.diagnose.verdict import ESTABLISHED
 from forensics.knowledge.store import Knowledge
 from forensics.rulebook.case import Case
 from forensics.schema.options import Options
-from forensics.schema.report import AttemptInfo, LaunchInfo
+from forensics.schema.report import AttemptInfo, HypothesisInfo, LaunchInfo
+from forensics.timeline.remarks import WAITED
 
 MAX_DIAGNOSED = 100
 """Launches whose causes are looked for: the latest ones, and the one in focus."""
@@ -84,6 +86,12 @@ def _brief(case: Case, places: Places) -> LaunchInfo:
     return info.model_copy(update={"notes": [*info.notes, note]})
 
 
+def _notes(notes: Sequence[str], shown: Sequence[HypothesisInfo]) -> list[str]:
+    """Where a cause is established, a look elsewhere for it is no open question."""
+    settled = any(h.verdict == ESTABLISHED for h in shown)
+    return [n for n in notes if not (settled and n.startswith(WAITED))]
+
+
 def _info(
     case: Case, found: Diagnosis, knowledge: Knowledge, weighed: Weighed, places: Places, focus: bool
 ) -> LaunchInfo:
@@ -100,6 +108,7 @@ def _info(
             "next": found.steps,
             "nearest": list(found.nearest),
             "unexplained": found.unexplained,
+            "notes": _notes(info.notes, shown),
             "timeline": lanes,
             "series": batch_series(case.table, case.launch, lanes.begin) if lanes and focus else [],
             "excerpts": excerpts(case.table.sources, first, shown, places.safe) if focus else [],

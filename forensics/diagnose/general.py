@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from forensics.diagnose.grounds import FOR, Ground
 from forensics.diagnose.plain import plain_of
 from forensics.diagnose.standstill import last_work
-from forensics.diagnose.titles import message_of
+from forensics.diagnose.titles import NO_MESSAGE, message_of
 from forensics.rulebook.case import Case
 from forensics.schema.launch import Failure
 from forensics.schema.rank import Rank
@@ -27,6 +27,11 @@ _TYPE = re.compile(r"([A-Za-z_][\w.]{0,100}(?:Error|Exception|Exit|Interrupt))\b
 _ASSERT = re.compile(
     r"device-side assert triggered|assertion `|assertion failed|\.cuh?:\d+.{0,300}assert|cuda_error_assert"
 )
+_MODULE = re.compile(r"^(?:[A-Za-z_]\w{0,60}\.){1,12}(?=[A-Z]\w{0,80}(?::|$))")
+_TYPED = re.compile(r"^[A-Z]\w{0,80}(?:Error|Exception|Exit|Interrupt)(?::|$)|^[A-Z]\w{0,80}: *$")
+SAYS = "It says: "
+"""Begins the title of a failure that has no reading but its own words."""
+MAX_SAID = 120
 _SIGNALS = {-9: "SIGKILL", -11: "SIGSEGV", -6: "SIGABRT", -7: "SIGBUS", -15: "SIGTERM", 137: "SIGKILL", 139: "SIGSEGV",
             134: "SIGABRT", 143: "SIGTERM"}  # fmt: skip
 
@@ -198,9 +203,19 @@ def _exception(case: Case, failure: Failure) -> General:
     where = f" in {failure.component}" if failure.component else ""
     spread = _spread(case, failure)
     why = f"first failure{_during(failure)}{where}" + (f"; {spread}" if spread else "")
+    return General(_said(failure) or f"{_kind(failure)}{where}{_during(failure)}", why, (_ground(case, failure, why),))
+
+
+def _said(failure: Failure) -> str:
+    """The failure's own words, with the exception's type but not its module; "" where it has none but the type."""
+    words = _MODULE.sub("", message_of(failure.text, MAX_SAID))
+    told = _TYPED.sub("", words)
+    return f"{SAYS}{words}" if told.strip(" .:") and told != NO_MESSAGE else ""
+
+
+def _kind(failure: Failure) -> str:
     named = _TYPE.match(failure.text)
-    kind = named.group(1) if named else message_of(failure.text)
-    return General(f"{kind}{where}{_during(failure)}", why, (_ground(case, failure, why),))
+    return named.group(1) if named else message_of(failure.text)
 
 
 def _during(failure: Failure, mark: str = "") -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from forensics.diagnose.general import SAYS
 from forensics.schema.report import HypothesisInfo, LaunchInfo
 
 
@@ -27,7 +28,9 @@ def _what(launch: LaunchInfo, symptom: str | None) -> str:
         return f"failed{stage}{place} at line {first.where.line}"
     if symptom:
         return f"no failure in the log; stated symptom: {symptom}"
-    if launch.ended in ("running", "log-ends", "stopped") and launch.reached == "serving":
+    if launch.ended == "stopped" and launch.reached == "serving":
+        return "no failure; the server came up, served and was stopped"
+    if launch.ended in ("running", "log-ends") and launch.reached == "serving":
         return "no failure; the server came up and serves"
     if launch.reached == "config" and not (launch.facts or launch.failures or launch.ranks.seen or launch.progress):
         return "no failure, and no sign of an sglang server in the input"
@@ -50,5 +53,9 @@ def _why(launch: LaunchInfo) -> str:
 
 
 def _cause(hypothesis: HypothesisInfo) -> str:
+    """A reading of the failure's own words is what happened, and no cause."""
+    if hypothesis.kind == "engine":
+        said = hypothesis.title.startswith(SAYS)
+        return "no known cause; " + (SAYS.lower() + hypothesis.title.removeprefix(SAYS) if said else hypothesis.title)
     name = hypothesis.finding or hypothesis.title
     return f"{hypothesis.verdict} cause: {name}"

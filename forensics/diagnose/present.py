@@ -10,6 +10,7 @@ from forensics.diagnose.convert import fix_info, plain
 from forensics.diagnose.general import General
 from forensics.diagnose.grounds import UNKNOWN, Ground
 from forensics.diagnose.hypotheses import Diagnosis
+from forensics.diagnose.objections import told_apart
 from forensics.diagnose.places import Places
 from forensics.diagnose.tried import Pair, first_failure
 from forensics.diagnose.verdict import ESTABLISHED, LIKELY, POSSIBLE, RULED_OUT, Judged
@@ -89,7 +90,7 @@ def _finding(judged: Judged, case: Case, places: Places) -> HypothesisInfo:
             "title": finding.title,
             "verdict": judged.verdict,
             "explains": list(judged.candidate.explains),
-            "grounds": [ground_info(g, places, rules=case.rules) for g in _worth_showing(judged)],
+            "grounds": told_apart([ground_info(g, places, rules=case.rules) for g in _worth_showing(judged)]),
             "fix": [fix_info(step) for step in fix_for(finding.fix, case)],
             "why": places.safe(readable(judged.why, case.rules)),
             "category": finding.category,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 MAX_TITLE = 70
+NO_MESSAGE = "An exception whose message is cut off"
 _HEADS = tuple(
     re.compile(pattern)
     for pattern in (
@@ -26,7 +27,7 @@ _HEADS = tuple(
 def message_of(text: str, width: int = MAX_TITLE) -> str:
     """The message itself, cut at a word. A panic's message stands below its head."""
     if "Traceback (most recent call last)" in text:
-        return "An exception whose message is cut off"
+        return NO_MESSAGE
     bare = _bare(text.strip())
     return bare if len(bare) <= width else bare[:width].rsplit(" ", 1)[0] + " …"
 

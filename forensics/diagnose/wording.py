@@ -55,14 +55,19 @@ Form = Callable[[str, re.Match[str]], str]
 _FORMS: tuple[tuple[re.Pattern[str], Form], ...] = (
     (_SHOWS, lambda title, _: f"the first failure says it: {title}"),
     (_SEEN, lambda title, found: f"{title} ({found[2]})"),
-    (_UNSEEN, lambda title, _: f"not seen: {title}"),
+    (_UNSEEN, lambda title, _: f"no line shows “{title}”"),
     (_HELD, lambda title, _: f"“{title}”"),
 )
 
 
 def _compared(why: str, condition: str) -> str:
     """`free.tokens is 2048, wanted.tokens is 148` for `the value is 2048, compared with 148`."""
-    sides = [m for m in _COMPARISON.findall(condition) if "." in m[0] and not m[0].startswith("args.")]
+    sides = [
+        m
+        for m in _COMPARISON.findall(condition)
+        # one capture against a number is named where it is compared
+        if "." in m[0] and not m[0].startswith("args.") and not (" " not in m[0] and m[1][0].isdigit())
+    ]
     found = _VALUES.findall(why)
     if not found or len(found) != len(sides):
         return why

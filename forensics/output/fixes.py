@@ -8,6 +8,15 @@ from shlex import quote
 from forensics.output.clean import clean
 from forensics.schema.report import FixInfo
 
+OR = "or this"
+
+
+def as_alternative(line: str, note: str) -> str:
+    """The line of a step by itself, where its note is not shown: `or --flag value` for an alternative."""
+    if not note.startswith(OR):
+        return line
+    return f"or without {line[2:]}" if line.startswith("- ") else f"or {line[2:]}"
+
 
 def fix_lines(steps: Iterable[FixInfo]) -> Iterator[tuple[str, str]]:
     """(line, note) per step: `+`/`-` lines change the command or its environment, others are for people.
@@ -20,7 +29,7 @@ def fix_lines(steps: Iterable[FixInfo]) -> Iterator[tuple[str, str]]:
         changes = step.kind in ("flag", "env")
         note = "; ".join(filter(None, (_range(step), step.note)))
         if changes and seen and not step.note.lower().startswith("with"):
-            note = f"or this; {note}" if note else "or this"
+            note = f"{OR}; {note}" if note else OR
         seen = seen or changes
         yield fix_line(step), note
 

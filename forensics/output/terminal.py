@@ -12,10 +12,11 @@ from rich.text import Text
 from forensics.output import terminal_words as words
 from forensics.output.clean import clean
 from forensics.output.command_diff import command_diff, same_command
-from forensics.output.fixes import fix_lines
+from forensics.output.fixes import as_alternative, fix_lines
 from forensics.output.view import (
     change_text,
     focus_of,
+    ground_text,
     live,
     outcome_text,
     ruled_out,
@@ -202,10 +203,12 @@ class Page:
         self.line(title, indent=2, hang=3)
         if number > self.amount.argued:
             return
-        if hypothesis.why and not self.brief and (number == 1 or hypothesis.verdict != "possible" or self.detail):
-            self.line(Text(clean(hypothesis.why)), indent=5)
         room = self.amount.grounds if number == 1 else self.amount.further
         shown = words.main_grounds(hypothesis.grounds, room)
+        told = any(ground_text(g) == hypothesis.why for g in shown)  # with its place, so once is enough
+        weighty = number == 1 or hypothesis.verdict != "possible" or self.detail
+        if hypothesis.why and not told and not self.brief and weighty:
+            self.line(Text(clean(hypothesis.why)), indent=5)
         for ground in shown:
             self.ground(ground)
         if len(hypothesis.grounds) > len(shown) and not self.brief:
@@ -247,6 +250,8 @@ class Page:
         steps = list(fix_lines(best.fix))
         for line, note in steps[: self.amount.fix]:
             style = {"+": "green", "-": "red"}.get(line[0], "")
+            if self.brief:
+                line = as_alternative(line, note)
             self.line(Text(line, style=style), indent=2, hang=2)
             if note and not self.brief:
                 self.line(Text(clean(note), style="dim"), indent=4)
@@ -323,7 +328,9 @@ class Page:
         self.head("Facts")
         shown = [(n, f) for n, f in sorted(launch.facts.items()) if not says_nothing(n, f.value, launch)]
         if shown:
-            told = f"places are line:column of {clean(launch.path)}" if launch.path else "places are line:column"
+            told = (
+                f"places are line:column of {words.file_name(launch.path)}" if launch.path else "places are line:column"
+            )
             self.line(Text(told, "dim"), indent=2)
         wide = min(max((len(n) for n, _ in shown), default=0), 36)
         for name, fact in shown:
@@ -338,7 +345,7 @@ class Page:
     def notes(self, launch: LaunchInfo) -> None:
         notes = [*launch.notes, *(n for s in self.report.sources for n in s.notes), *self.report.omitted]
         unread = [
-            f"{s.path}: {s.unparsed_lines} of {s.lines} lines are of no known kind"
+            f"{words.file_name(s.path)}: {s.unparsed_lines} of {s.lines} lines are of no known kind"
             for s in self.report.sources
             if s.unparsed_lines
         ]

@@ -36,7 +36,12 @@ class Places:
 
 def full_place(where: Where) -> str:
     """`path:line:column`."""
-    return f"{clean(where.path)}:{where.line}:{where.column}"
+    return f"{file_name(where.path)}:{where.line}:{where.column}"
+
+
+def file_name(path: str) -> str:
+    """An input's name for a reader; `-` is the standard input."""
+    return "stdin" if path == "-" else clean(path)
 
 
 def near_place(where: Where, launch: LaunchInfo) -> str:
@@ -165,7 +170,7 @@ def cut(text: str, room: int) -> str:
 
 def sources_line(sources: list[SourceInfo]) -> str:
     """Inputs with their length, or what they are beside the logs."""
-    parts = [f"{clean(s.path)}, {f'{s.lines:,} lines' if s.role == 'log' else s.role}" for s in sources[:4]]
+    parts = [f"{file_name(s.path)}, {f'{s.lines:,} lines' if s.role == 'log' else s.role}" for s in sources[:4]]
     if len(sources) > 4:
         parts.append(f"{len(sources) - 4} more")
     return "; ".join(parts)
@@ -180,9 +185,11 @@ def main_grounds(grounds: list[GroundInfo], room: int) -> list[GroundInfo]:
 
 
 def left_out(grounds: list[GroundInfo], shown: list[GroundInfo]) -> str:
-    """`2 more for, 1 against` it."""
+    """`2 more grounds for and 1 against` it."""
     kept = {id(g) for g in shown}
     rest = [g for g in grounds if id(g) not in kept]
     names = {"for": "for", "against": "against", "unknown": "not known"}
-    parts = [f"{count} {names[side]}" for side in names if (count := sum(g.side == side for g in rest))]
-    return " more ".join(", ".join(parts).split(" ", 1))
+    counts = [(sum(g.side == side for g in rest), names[side]) for side in names]
+    parts = [f"{count} {name}" for count, name in counts if count]
+    first, _, more = " and ".join([", ".join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts).partition(" ")
+    return f"{first} more ground{'s' if first != '1' else ''} {more}"

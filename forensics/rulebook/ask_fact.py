@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import islice, product
 
-from forensics.grammar.condition_tree import Compare, FactRef, Known, Member, Search, Term, Truth
+from forensics.grammar.condition_tree import CaptureRef, Compare, FactRef, Known, Member, Quantity, Search, Term, Truth
 from forensics.rulebook.arithmetic import captures_in, compare_values, facts_in, spelled, truth, value_of
 from forensics.rulebook.ask_signal import matches_of, not_seen
 from forensics.rulebook.case import Case
@@ -18,6 +18,7 @@ from forensics.schema.signal import Match
 from forensics.schema.span import Span
 
 MAX_COMBINATIONS = 4096
+_RELATIONS = {"<": "below", "<=": "at most", ">": "above", ">=": "at least"}
 
 
 def compare(node: Compare, case: Case) -> Outcome:
@@ -77,8 +78,32 @@ def _held(node: Compare, captures: dict[str, Value], case: Case) -> tuple[bool |
     value = compare_values(node.op, left, right, switch=name.startswith("env."), release=release)
     if value is None and left is None:
         value = node.op == "!="
+    if isinstance(node.left, CaptureRef) and _constant(node.right):
+        return value, _capture_is(node.left, left, node, value)
     shown = f"{name or 'the value'} is {spelled(left)}"
     return value, shown if _constant(node.right) and name else f"{shown}, compared with {spelled(right)}"
+
+
+def _capture_is(at: CaptureRef, left: Value, node: Compare, value: bool | None) -> str:
+    """`code of scheduler-died is 1, not 0`: a captured value, and how it stands to the constant."""
+    name, right = at.capture.replace("_", " "), _written(node.right)
+    shown = f"{name} of {at.signal} is {_in_unit(left, node.right)}"
+    if value is None:
+        return f"{shown}, compared with {right}"
+    if node.op in ("=", "!="):
+        return shown if value is (node.op == "=") else f"{shown}, not {right}"
+    return f"{shown}, {'' if value else 'not '}{_RELATIONS[node.op]} {right}"
+
+
+def _in_unit(value: Value, written: Term) -> str:
+    """A number in the unit in which the author wrote the constant (`31.9 GB`)."""
+    number, _, unit = written.text.partition(" ") if isinstance(written, Quantity) else ("", "", "")
+    if not unit or isinstance(value, bool) or not isinstance(value, (int, float)) or not isinstance(written, Quantity):
+        return spelled(value)
+    try:
+        return f"{value / (written.value / float(number)):.4g} {unit}"
+    except (ValueError, ZeroDivisionError):
+        return spelled(value)
 
 
 def _written_or(term: Term, value: Value) -> Value:

@@ -6,6 +6,9 @@ from forensics.schema.launch import Launch
 from forensics.timeline import roles
 from forensics.timeline.episodes import Episode
 
+WAITED = "the first failing line is that of one who waited or lost a peer"
+"""Begins the remark on a first failure that tells of somebody else's; it is idle where a cause is established."""
+
 
 def of(launch: Launch, first: Episode | None) -> tuple[str, ...]:
     """Remarks in a fixed order; none for a whole log without a failure."""
@@ -18,7 +21,7 @@ def of(launch: Launch, first: Episode | None) -> tuple[str, ...]:
     if fault.key == "truncated":
         found.append("the trace is cut off before its exception: its header is all there is")
     if first.nature == roles.VICTIM and fault.go_to:
-        found.append(f"the first failing line is that of one who waited or lost a peer: look at {fault.go_to}")
+        found.append(f"{WAITED}: look at {fault.go_to}")
     if first.nature == roles.DEGRADED:
         found.append("a warning counts as the first failure because nothing else fails: requests are still answered")
     if first.nature == roles.WEAK:
