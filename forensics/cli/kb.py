@@ -53,8 +53,8 @@ def lint(
 
     place = open_workplace(paths or [], options_of(kb, rules, config))
     found = {t: _lint(t, place) for t in place.targets}
-    if fix and _fixed(found):
-        place = open_workplace(paths or [], options_of(kb, rules, config))
+    if fix and (others := _fixed(found)) is not None:
+        place = open_workplace([*paths, *others] if paths else [], options_of(kb, rules, config))
         found = {t: _lint(t, place) for t in place.targets}
     problems = [p for each in found.values() for p in each]
     if not paths:
@@ -69,15 +69,19 @@ def _lint(target: Target, place: Workplace) -> list[Problem]:
     return lint_file(target.path, place.library, target.namespace, target.shown, target.shipped)
 
 
-def _fixed(found: dict[Target, list[Problem]]) -> int:
+def _fixed(found: dict[Target, list[Problem]]) -> list[Path] | None:
+    """Other files that were changed, too, and have to be checked as well; None where nothing was changed."""
     from forensics.knowledge.lint import fix_file
 
     done = sum(fix_file(target.path, problems) for target, problems in found.items())
-    if done:
-        others = sorted({p.edit.path for each in found.values() for p in each if p.edit is not None and p.edit.path})
-        also = f", also in {', '.join(others)}: lint those, too" if others else ""
-        typer.echo(f"{done} changed{also}", err=True)
-    return done
+    if not done:
+        return None
+    named = {p.edit.path for each in found.values() for p in each if p.edit is not None and p.edit.path}
+    mine = {target.path.resolve() for target in found}
+    others = sorted(Path(name) for name in named if Path(name).resolve() not in mine)
+    also = f", also in {', '.join(map(str, others))}: checked here, too" if others else ""
+    typer.echo(f"{done} changed{also}", err=True)
+    return others
 
 
 def _config_problems(place: Workplace) -> list[Problem]:
@@ -144,7 +148,7 @@ def test(
     """Run the log blocks of findings, and those of their look-alikes as near misses, through the analyzer; with --cross
     also every finding over every sample."""
     from forensics.knowledge.proof import test_findings
-    from forensics.knowledge.rivals import test_look_alikes
+    from forensics.knowledge.rivals import rival_logs, test_look_alikes
     from forensics.knowledge.workplace import open_workplace
 
     place = open_workplace(paths or [], options_of(kb, rules, config))
@@ -158,7 +162,9 @@ def test(
     for problem in problems:
         typer.echo(problem.render())
     blocks = sum(len(f.logs) for f in findings)
-    typer.echo(f"{len(findings)} findings, {blocks} log blocks, {len(problems)} failed", err=True)
+    rivals = rival_logs(findings, place.library)
+    tried = f"{len(findings)} findings, {blocks} log blocks, {rivals} logs of look-alikes"
+    typer.echo(f"{tried}, {len(problems)} failed", err=True)
     bad = _cross(place, frozenset(f.id for f in findings) if paths else None) if cross else 0
     return 1 if problems or bad else 0
 
@@ -188,7 +194,10 @@ def _cross(place: Workplace, only: frozenset[str] | None) -> int:
     for shot in shots:
         mark = "!!" if shot in bad else "ok" if shot.expected else "  "
         typer.echo(f"{mark} {shot.sample}: {shot.finding} {shot.verdict}{' [healthy]' if shot.healthy else ''}")
-    typer.echo(f"{len(shots)} hypotheses over the samples, {len(bad)} that must not be", err=True)
+    seen = len({shot.sample for shot in shots})
+    wrong = len({shot.sample for shot in bad})
+    who = "it was" if only is not None and len(only) == 1 else "findings were"
+    typer.echo(f"{who} a hypothesis in {seen} samples; in {wrong} of them it must not be", err=True)
     return len(bad)
 
 

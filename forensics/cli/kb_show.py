@@ -97,7 +97,7 @@ def print_hits(hits: Sequence[Hit], format: str) -> int:
     from forensics.knowledge.search import SURE
 
     if hits and hits[0].score < SURE:
-        typer.echo("nothing known says this; these share some words with it:", err=True)
+        typer.echo("nothing states this message; the nearest by words:", err=True)
     for hit in hits:
         said = f"{_printable(hit.title)}\n       {_printable(hit.why)}"
         typer.echo(f"{hit.score:5.1f}  {hit.kind:<10} {hit.id}\n       {said}")

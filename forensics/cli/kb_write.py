@@ -101,12 +101,15 @@ def _write(files: list[NewFile], kb: Path) -> int:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(file.text, encoding="utf-8")
         typer.echo(str(path))
+        if file.warning:
+            typer.echo(f"warning: {file.warning}", err=True)
     if all(f.kind == "finding" for f in files) and len(files) > 1:
         typer.echo(f"next: fill in each draft, then `forensics kb lint {kb / 'findings'}`", err=True)
         return 0
     rule = f", shorten the pattern of {paths[1]}" if len(paths) == 2 and files[1].kind == "rule" else ""
-    more = f"`forensics kb lint {paths[0]}` and `forensics kb test {paths[0]}`"
-    typer.echo(f"next: fill in the sections{rule}, then {more}", err=True)
+    typer.echo(f"next: fill in the sections{rule}, then", err=True)
+    for command in (f"lint --fix {' '.join(map(str, paths))}", f"test {paths[0]}", f"similar {paths[0]}", "index"):
+        typer.echo(f"    forensics kb {command}", err=True)
     return 0
 
 

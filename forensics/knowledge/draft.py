@@ -17,16 +17,19 @@ MAX_ID = 60
 
 @dataclass(frozen=True, slots=True)
 class NewFile:
-    """A file to write: its name and text. `kind` is finding or rule."""
+    """A file to write: its name and text. `kind` is finding or rule, `warning` what its author has to know."""
 
     kind: str
     name: str
     text: str
+    warning: str = ""
 
 
 def slug(text: str) -> str:
-    """An id from a title: lower-case words joined by hyphens."""
+    """An id from a title: lower-case words joined by hyphens; a long title loses its small words first."""
     words = re.findall(r"[a-z0-9]+", text.lower())
+    if len("-".join(words)) >= MAX_ID:
+        words = [w for w in words if w not in _SMALL] or words
     name = ""
     for word in words:
         if len(name) + len(word) >= MAX_ID:
@@ -34,6 +37,11 @@ def slug(text: str) -> str:
         name = f"{name}-{word}" if name else word
     name = name or "-".join(words)[:MAX_ID].strip("-")
     return name if name[:1].isalpha() else f"finding-{name}".strip("-")
+
+
+_SMALL = frozenset(
+    "a an and are as at be by do does for from has have in is it of on or that the this to was were with".split()  # noqa: SIM905
+)
 
 
 def front_matter(
@@ -45,6 +53,7 @@ def front_matter(
     versions: str = "",
     must: Sequence[str] = (),
     strong: Sequence[str] = (),
+    weak: Sequence[str] = (),
     explains: Sequence[str] = (),
     fix: Sequence[dict[str, Any]] = (),
     verify: Sequence[str] = (),
@@ -57,6 +66,8 @@ def front_matter(
     grounds: dict[str, list[str]] = {"must": list(must)}
     if strong:
         grounds["strong"] = list(strong)
+    if weak:
+        grounds["weak"] = list(weak)
     data: dict[str, Any] = {"id": id, "title": title, "category": category, "status": status, "versions": versions}
     data["grounds"] = grounds
     for key, value in (("explains", explains), ("symptoms", symptoms), ("fix", fix), ("verify", verify)):
@@ -120,8 +131,8 @@ def body(title: str, match: str, near: str, fix: str = "", history: str = "") ->
 
 
 def title_of(said: str) -> str:
-    """A title from a message: what varies is left out, the module before an exception's name too."""
-    text = re.sub(r"^(?:[A-Za-z_]\w*\.)+(?=[A-Z]\w*\b)", "", said.strip())
+    """A title from a message: its first line without what varies, and without the module before an exception's name."""
+    text = re.sub(r"^(?:[A-Za-z_]\w*\.)+(?=[A-Z]\w*\b)", "", first_line(said))
     text = _OPEN.sub("…", text)
     text = re.sub(r"\s*[:,(\[]?\s*…$", "", text).strip()
     if len(text) > MAX_TITLE:
@@ -130,6 +141,11 @@ def title_of(said: str) -> str:
 
 
 MAX_TITLE = 90
+
+
+def first_line(said: str) -> str:
+    """The first line of a message that says something: what follows differs, and a rule sees one line."""
+    return next((line.strip() for line in said.split("\n") if line.strip()), "")
 
 
 def rule_file(identity: str, title: str, said: str, family: str) -> NewFile:
@@ -147,14 +163,14 @@ def rule_file(identity: str, title: str, said: str, family: str) -> NewFile:
 
 
 _OPEN = re.compile(
-    r"(?P<path>(?<![\w.-])[\w.-]*(?:/[\w.+-]+){2,})|(?P<quoted>'[^']*'|\"[^\"]*\")|(?P<number>-?\b\d+(?:\.\d+)*)"
+    r"(?P<path>(?<![\w.-])[\w.-]*(?:/[\w.+-]+){2,}|\bhost-\d+\.example\b)|(?P<quoted>'[^']*'|\"[^\"]*\")|(?P<number>-?\b\d+(?:\.\d+)*)"
 )
 
 
 def open_pattern(said: str) -> str:
     """An RE2 pattern for a message: its words stay, what varies is left open, and it ends with a fixed text."""
     parts, at = [], 0
-    said = said[:300]
+    said = first_line(said)[:300]
     for found in _OPEN.finditer(said):
         parts.append(_escaped(said[at : found.start()]))
         parts.append({"path": r"\S+", "quoted": ".*", "number": r"-?[\d.]+"}[str(found.lastgroup)])

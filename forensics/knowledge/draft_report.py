@@ -8,9 +8,22 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from forensics.knowledge.draft import DO, VERIFY, NewFile, body, front_matter, near_miss, rule_file, slug, title_of
-from forensics.knowledge.privacy import without_leaks
-from forensics.output.mask import mask
+from forensics.knowledge.draft import (
+    DO,
+    VERIFY,
+    NewFile,
+    body,
+    first_line,
+    front_matter,
+    near_miss,
+    rule_file,
+    slug,
+    title_of,
+)
+from forensics.knowledge.draft_check import checked
+from forensics.knowledge.draft_mask import Hidden
+from forensics.knowledge.draft_trial import Proposal, proposal
+from forensics.knowledge.speaker import family_of
 from forensics.rulebook.words import FAMILIES
 from forensics.schema.report import LaunchInfo, Report
 from forensics.schema.signal import Rule
@@ -60,10 +73,10 @@ def from_report(
 ) -> list[NewFile]:
     """A finding (and, where no rule names the failure yet, a rule) from the launch that a report is about. `line`
     names the line of that launch's log that states the fault, where it is not the first failure."""
-    launch = focus_of(report)
+    launch, hide = focus_of(report), Hidden()
     if launch is None:
         raise ValueError("the report holds no launch")
-    place = _place(launch, line)
+    place = _place(launch, line, hide)
     symptom = report.symptom or ("hang" if launch.ended == "hung" else "")
     if place is None and not symptom:
         raise ValueError("the report shows no failure: name its line by --line N, or analyze the log with --symptom")
@@ -76,11 +89,13 @@ def from_report(
     identity = identity or slug(f"{wrong} {title}")
     category = category or (known.family if known else _category(launch, place))
     files: list[NewFile] = []
-    if said and not signals:
-        files.append(rule_file(identity, title, said, category if category in FAMILIES else "runtime"))
+    match, near = _logs(launch, place, proof.keep if proof else frozenset(), hide)
+    if place is not None and said and not signals:
+        family = category if category in FAMILIES else family_of(said) or "runtime"
+        files.append(checked(rule_file(identity, title, said, family), match, place.line))
         signals = [f"{namespace}/{identity}" if namespace else identity]
     stage = [f"stage = {place.stage}"] if place is not None and place.stage not in ("", "unknown") else []
-    match, near = _logs(launch, place, proof.keep if proof else frozenset())
+    told = proposal(launch) if proof is None else Proposal()
     front = front_matter(
         id=identity,
         title=title,
@@ -88,9 +103,10 @@ def from_report(
         status=proof.status if proof else "suspected",
         must=[" or ".join(signals)] if signals else [f"symptom {symptom}"],
         strong=[*(proof.settings if proof else ()), *stage],
+        weak=told.weak,
         explains=signals,
         symptoms=[] if signals else [symptom],
-        fix=list(proof.fix) if proof else [{"kind": "other", "do": DO}],
+        fix=list(proof.fix) if proof else [*told.fix, {"kind": "other", "do": DO}],
         verify=list(proof.verify) if proof else [VERIFY],
         sources=[proof.source if proof else "run: the log that this was drafted from"],
         log_evidence="real" if match else "none",
@@ -106,18 +122,19 @@ def focus_of(report: Report) -> LaunchInfo | None:
     return next((x for x in report.launches if x.id == report.focus), None) or next(iter(report.launches), None)
 
 
-def _place(launch: LaunchInfo, line: int | None) -> _Place | None:
+def _place(launch: LaunchInfo, line: int | None, hide: Hidden) -> _Place | None:
     first = launch.first_failure
     if line is None:
         if first is None:
             return None
         raw = first.where.text or first.text
-        return _Place(first.where.path, first.where.line, mask(first.text).strip(), raw, first.stage, first.failure)
+        said = hide(first_line(first.text))
+        return _Place(first.where.path, first.where.line, said, raw, first.stage, first.failure)
     path = launch.path or (first.where.path if first is not None else "")
     lines = read_lines(path)
     if not 0 < line <= len(lines):
         raise ValueError(f"line {line} is not in {path or 'the log'}" + (f" ({len(lines)} lines)" if lines else ""))
-    said = mask(_HEADER.sub("", lines[line - 1])).strip()
+    said = hide(_HEADER.sub("", lines[line - 1])).strip()
     if not said:
         raise ValueError(f"line {line} of {path} is empty")
     failure = next((f for f in launch.failures if f.where.line == line), None)
@@ -130,6 +147,10 @@ def _roots(launch: LaunchInfo, place: _Place | None, rules: Mapping[str, Rule]) 
     return [s for s in (failure.signals if failure else ()) if s in rules and rules[s].role == "root"]
 
 
+_CATEGORIES = {"compile": "kernel-compile"}
+"""Where findings have another word than the family of their rule."""
+
+
 def _category(launch: LaunchInfo, place: _Place | None) -> str:
     first = launch.first_failure
     by_component = {
@@ -139,32 +160,39 @@ def _category(launch: LaunchInfo, place: _Place | None) -> str:
         "loader": "load",
         "host": "host",
     }
-    if first is None or place is None:
+    if place is None:
+        return "hang" if launch.ended == "hung" else "runtime"
+    if speaks := family_of(place.text):
+        return _CATEGORIES.get(speaks, speaks)
+    if first is None:
         return "hang" if launch.ended == "hung" else "runtime"
     by_stage = {"config": "config", "load": "load", "kv-pool": "memory"}
     return by_component.get(first.component) or by_stage.get(first.stage, "runtime")
 
 
-def _logs(launch: LaunchInfo, place: _Place | None, keep: frozenset[str]) -> tuple[str, str]:
+def _logs(launch: LaunchInfo, place: _Place | None, keep: frozenset[str], hide: Hidden) -> tuple[str, str]:
     """The masked log around the telling line, which is named; the log before it as near miss."""
     if place is None:
         return "", ""
     lines = read_lines(place.path)
     at = place.line - 1
     if not 0 <= at < len(lines):
-        return f"```log match line=1\n{without_leaks(place.raw)}\n```", ""
+        return f"```log match line=1\n{hide(place.raw)}\n```", ""
     head = launch_line(lines, launch.lines[0] - 1, at)
     start = max(launch.lines[0] - 1, at - ABOVE)
     above = ([head] if head is not None and head < start else []) + list(range(start, at))
     shown = [*above, *range(at, min(len(lines), at + BELOW, launch.lines[1]))]
-    near = shown_lines(lines, above, keep)
-    match = f"```log match line={len(above) + 1}\n{shown_lines(lines, shown, keep)}\n```"
+    near = shown_lines(lines, above, keep, hide)
+    match = f"```log match line={len(above) + 1}\n{shown_lines(lines, shown, keep, hide)}\n```"
     return match, near_miss(near) if near else ""
 
 
-def shown_lines(lines: list[str], chosen: list[int], keep: frozenset[str] = frozenset()) -> str:
+def shown_lines(
+    lines: list[str], chosen: list[int], keep: frozenset[str] = frozenset(), hide: Hidden | None = None
+) -> str:
     """Lines of a log as a page may hold them: masked, and long ones cut; `keep` names arguments that must stay."""
-    return "\n".join(without_leaks(_shorter(lines[i], keep)) for i in chosen)
+    hide = hide or Hidden()
+    return "\n".join(hide(_shorter(lines[i], keep)) for i in chosen)
 
 
 MAX_LINE = 1000

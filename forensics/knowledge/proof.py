@@ -13,6 +13,8 @@ from forensics.analysis import report as make_report
 from forensics.errors import ForensicsError
 from forensics.knowledge.library import Library
 from forensics.knowledge.lint_finding import block_text
+from forensics.knowledge.trial import cases_of
+from forensics.rulebook.evaluate import evaluate
 from forensics.rulebook.problem import Problem
 from forensics.schema.finding import Finding, LogBlock
 from forensics.schema.options import Options
@@ -65,7 +67,12 @@ def test_block(finding: Finding, block: LogBlock, lib: Library) -> Problem | Non
             return _problem(block, "L407", f"the near miss is taken for this cause ({held[0].verdict})", hint)
         return None
     if not held:
-        return _problem(block, "L406", "the finding is no hypothesis for this log", _instead(report, finding))
+        return _problem(
+            block,
+            "L406",
+            "the finding is no hypothesis for this log",
+            _instead(report, finding, _unseen(text, block.symptom, finding, lib)),
+        )
     return _named(block, report, held)
 
 
@@ -80,12 +87,21 @@ def _named(block: LogBlock, report: Report, held: list[HypothesisInfo]) -> Probl
     return _problem(block, "L408", f"line {block.named_line} is not named", f"lines that are named: {shown}")
 
 
-def _instead(report: Report, finding: Finding) -> str:
+def _instead(report: Report, finding: Finding, unseen: Iterable[str]) -> str:
     """What the analyzer said instead, and why it refused the finding."""
     others = [f"{h.finding or h.kind} ({h.verdict})" for x in report.launches for h in x.hypotheses[:3]]
     refused = [_grounds(h) for x in report.launches for h in x.hypotheses if h.finding == finding.id]
     said = f"it says {', '.join(others)}" if others else "it has no hypothesis"
-    return "; ".join([said, *(r for r in refused if r)]) + "; `forensics explain --finding` tells more"
+    told = [r for r in refused if r] or list(unseen)
+    return "; ".join([said, *told]) + "; `forensics explain --finding` tells more"
+
+
+def _unseen(text: str, symptom: str | None, finding: Finding, lib: Library) -> Iterator[str]:
+    """What a finding demands and no launch of this log shows."""
+    with cases_of(text, lib.rules, symptom) as cases:
+        for ground in finding.grounds:
+            if ground.strength == "must" and not any(evaluate(ground, case).value for case in cases):
+                yield f"`must` {ground.text} was not seen"
 
 
 def _grounds(hypothesis: HypothesisInfo) -> str:

@@ -28,6 +28,12 @@ def test_look_alikes(findings: Iterable[Finding], lib: Library) -> Iterator[Prob
                 yield from _against(finding, other, lib)
 
 
+def rival_logs(findings: Iterable[Finding], lib: Library) -> int:
+    """How many logs of look-alikes `test_look_alikes` tries, each for one finding."""
+    pairs = {(f.id, name) for f in findings for name in f.look_alikes if name != f.id and name in lib.findings}
+    return sum(b.expect == "match" and block_text(b, lib) is not None for _, n in pairs for b in lib.findings[n].logs)
+
+
 def _against(finding: Finding, other: Finding, lib: Library) -> Iterator[Problem]:
     for block in other.logs:
         text = block_text(block, lib) if block.expect == "match" else None

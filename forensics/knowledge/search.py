@@ -12,6 +12,7 @@ from sqlite_utils import Database
 
 from forensics.knowledge.library import Library
 from forensics.rulebook.lint import fixed_text
+from forensics.rulebook.patterns import compiled
 from forensics.rulebook.program import normal
 from forensics.schema.finding import Finding
 from forensics.schema.signal import Rule
@@ -22,11 +23,13 @@ _STOP = frozenset(
     "a an and are as at be but by can for from has have in is it its not of on or that the to was with".split()  # noqa: SIM905
 )
 """Words that say nothing about a fault."""
-SURE = 30.0
-"""Below this, a hit has a few words of the query and no more."""
+SURE = 50.0
+"""Below this, a hit has some words of the query and no more: nothing states the message."""
 LEAST_LIKENESS = 78.0
 """Below this, two masked messages have only common words in common."""
 SHORTEST_MESSAGE = 12
+MOST = 0.7
+"""From this share of a line on, a pattern names the whole message."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,8 +112,11 @@ def _by_message(query: str, lib: Library) -> list[Hit]:
     hits: list[Hit] = []
     for line in lines:
         for rule, share in satisfied(line, lib):
-            score = 90.0 + 10.0 * share if standalone(rule) else 15.0 + 50.0 * share
-            hits.append(Hit("rule", rule.id, rule.title, score, "this line satisfies the rule"))
+            wants = needs(rule, line)
+            score = _message_score(share, standalone(rule, line))
+            asked = f"this line fits; the rule also asks for {'; '.join(wants)}"
+            why = asked if wants else "this line satisfies the rule"
+            hits.append(Hit("rule", rule.id, rule.title, score, why))
             hits += [Hit("finding", f.id, f.title, score - 1.0, f"asks for {rule.id}") for f in asking(rule.id, lib)]
     masked = [normal(x) for x in lines]
     for finding in lib.knowledge.findings:
@@ -120,21 +126,54 @@ def _by_message(query: str, lib: Library) -> list[Hit]:
     return hits
 
 
+def _message_score(share: float, alone: bool) -> float:
+    """A rule that needs surroundings counts little where it names a small part of the line: words like "does not
+    support" stand in many messages."""
+    if alone:
+        return 90.0 + 10.0 * share
+    return 15.0 + 50.0 * share if share >= MOST else 50.0 * share * share
+
+
 def satisfied(line: str, lib: Library) -> list[tuple[Rule, float]]:
-    """Rules whose patterns the message satisfies, with the share of the message that they name (kinds and
-    surroundings are not asked)."""
+    """Rules whose patterns the message satisfies, with the share of the message that they name. An exception that the
+    line names has to be the rule's; what else a rule asks for, a line alone cannot show (`needs`)."""
     found = []
     for index in lib.program.candidates(line):
         ready = lib.program.ready[index]
         hits = [m for p in ready.patterns if (m := p.search(line)) is not None]
-        if hits and not any(p.search(line) for p in ready.absent):
+        if hits and _may_raise(ready.rule, line) and not any(p.search(line) for p in ready.absent):
             found.append((ready.rule, max(m.end() - m.start() for m in hits) / len(line)))
     return found
 
 
-def standalone(rule: Rule) -> bool:
+def standalone(rule: Rule, line: str) -> bool:
     """Whether a rule needs no more than its line: the others are only hints without their traceback."""
-    return not (rule.frames or rule.exception or rule.where)
+    return not (rule.frames or rule.where or (rule.exception and _RAISED.match(line) is None))
+
+
+def needs(rule: Rule, line: str) -> list[str]:
+    """What a rule asks for beside its message, in words."""
+    raised = rule.exception and _RAISED.match(line) is None
+    parts = [
+        ("a line of kind ", " or ".join(rule.kinds)),
+        ("the exception ", rule.exception if raised else ""),
+        ("a frame ", rule.frames),
+        ("the stage ", " or ".join(rule.stages)),
+        ("", rule.where),
+    ]
+    return [f"{what}{value}" for what, value in parts if value]
+
+
+_RAISED = re.compile(r"(?:[A-Za-z_]\w*\.){0,12}([A-Z]\w*)(?::|$)")
+
+
+def _may_raise(rule: Rule, line: str) -> bool:
+    """Whether the exception that a line names, if it names one, is one that the rule is about."""
+    named = _RAISED.match(line)
+    if not rule.exception or named is None:
+        return True
+    whole = line[: named.end()].rstrip(":")
+    return compiled(rule.exception).search(whole) is not None
 
 
 def asking(rule: str, lib: Library) -> list[Finding]:
