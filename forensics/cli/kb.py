@@ -196,8 +196,8 @@ def _cross(place: Workplace, only: frozenset[str] | None) -> int:
         typer.echo(f"{mark} {shot.sample}: {shot.finding} {shot.verdict}{' [healthy]' if shot.healthy else ''}")
     seen = len({shot.sample for shot in shots})
     wrong = len({shot.sample for shot in bad})
-    who = "it was" if only is not None and len(only) == 1 else "findings were"
-    typer.echo(f"{who} a hypothesis in {seen} samples; in {wrong} of them it must not be", err=True)
+    who = "it was a hypothesis" if only is not None and len(only) == 1 else "findings were hypotheses"
+    typer.echo(f"{who} in {seen} samples; in {wrong} of them it must not be", err=True)
     return len(bad)
 
 
