@@ -100,3 +100,19 @@ def test_development_build_takes_the_release_before():
     interval = VersionInterval("0.5.8.post2.dev418+g1a2b3c4d", None, "0.5.8.post2.dev418+g1a2b3c4d")
     found = check_fix(flag("--fp8-gemm-backend", "triton"), interval)
     assert [s.name for s in found] == ["--fp8-gemm-backend"]
+
+
+@pytest.mark.parametrize("name", ["GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME", "CUDA_DEVICE_MAX_CONNECTIONS", "DG_CACHE_DIR",
+                                  "HF_HUB_OFFLINE", "CUDA_MODULE_LOADING"])  # fmt: skip
+@pytest.mark.parametrize("interval", [VersionInterval("0.3.3", "0.4.1"), VersionInterval("0.5.23"), VersionInterval()])
+def test_a_variable_of_other_software_is_bound_to_no_release_of_sglang(name, interval):
+    step = FixStep("env", "set", name, "<routed interface>")
+    assert check_fix(step, interval) == (step,)
+
+
+def test_a_variable_of_sglang_itself_stays_bound_to_its_releases_and_the_reason_stands_once():
+    step = FixStep("env", "set", "SGLANG_ENABLE_ASYNC_ASSERT", "1")
+    (found,) = check_fix(step, VersionInterval("0.4.0", "0.4.5"))
+    assert found.kind == "other" and found.do.startswith("not applicable here: set SGLANG_ENABLE_ASYNC_ASSERT=1 (")
+    reason = found.do.partition("(")[2].rstrip(")")
+    assert reason and reason not in found.note

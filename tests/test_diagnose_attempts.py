@@ -116,7 +116,7 @@ def test_next_step_offers_nothing_that_was_tried(tmp_path: Path) -> None:
     graphs = finding(tmp_path, "graphs", must=["nan-probabilities"], fix=GRAPHS)
     steps = focus(diagnose([log], knowledge(kv, graphs))).next
     assert [s.separates for s in steps if s.kind == "experiment"] == [["kv"]]
-    assert "--kv-cache-dtype auto" in steps[0].command
+    assert "--kv-cache-dtype auto" in steps[0].do
 
 
 def test_nothing_fits_gives_a_general_reading_and_what_to_collect(tmp_path: Path) -> None:

@@ -25,8 +25,8 @@ AssertionError: {total} is not divisible by 24
 """
 
 
-@pytest.mark.parametrize(("total", "wanted"), [(152064, "--tp-size 16"), (25, "--tp-size 5"), (29, "--tp-size 1")])
-def test_an_open_size_gets_the_value_that_the_numbers_suggest(total: int, wanted: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("total", "wanted"), [(152064, 16), (25, 5), (29, 1)])
+def test_an_open_size_gets_the_value_that_the_numbers_suggest(total: int, wanted: int, tmp_path: Path) -> None:
     head = launch_text("").split(START)[0].replace("tp_size=1", "tp_size=24")
     own = finding(
         tmp_path,
@@ -37,7 +37,51 @@ def test_an_open_size_gets_the_value_that_the_numbers_suggest(total: int, wanted
     )
     body = START.split("[2026-05-01 10:00:20]")[0] + DIVIDES.format(total=total)
     steps = focus(diagnose([write(tmp_path, "1.log", head + body)], knowledge(own))).next
-    assert steps[0].do == f"{wanted} (now 24; wanted: a divisor)"
+    assert [s.do for s in steps] == [f"choose --tp-size: a divisor (now 24; try {wanted}), then relaunch"]
+    assert not steps[0].command  # the log states none
+
+
+SPLIT = "{kind: flag, op: set, name: --tp-size, value: '<a divisor>', runnable: true}"
+TOWER = "{kind: flag, op: set, name: --mm-enable-dp-encoder, note: 'if it is the vision tower: alone', runnable: true}"
+GRAPH = "{kind: flag, op: set, name: --disable-cuda-graph, runnable: true}"
+COMPILE = "{kind: flag, op: remove, name: --enable-torch-compile, note: 'if it is set', runnable: true}"
+
+
+def steps_for(tmp_path: Path, *fix: str, args: str = "") -> list[str]:
+    head = launch_text("").split(START)[0].replace("tp_size=1", f"tp_size=24{args}")
+    own = finding(tmp_path, "split", must=["size-not-divisible"], decisive=["size-not-divisible"],
+                  fix=f"[{', '.join(fix)}]")  # fmt: skip
+    body = START.split("[2026-05-01 10:00:20]")[0] + DIVIDES.format(total=25)
+    return [s.do for s in focus(diagnose([write(tmp_path, "1.log", head + body)], knowledge(own))).next]
+
+
+def test_a_choice_comes_first_and_a_step_for_some_launches_does_not_follow_it(tmp_path: Path) -> None:
+    choice = "choose --tp-size: a divisor (now 24; try 5), then relaunch"
+    graph = "relaunch with --disable-cuda-graph and nothing else changed"
+    assert steps_for(tmp_path, SPLIT, TOWER) == [choice]
+    assert steps_for(tmp_path, TOWER, SPLIT) == [choice]
+    assert steps_for(tmp_path, SPLIT, GRAPH) == [choice, graph]
+    assert steps_for(tmp_path, GRAPH, SPLIT) == [graph]
+
+
+def test_a_step_for_some_launches_says_so_unless_the_log_shows_that_it_is_meant(tmp_path: Path) -> None:
+    assert steps_for(tmp_path, TOWER) == [
+        "if it is the vision tower: relaunch with --mm-enable-dp-encoder and nothing else changed"
+    ]
+    without = "relaunch without --enable-torch-compile and nothing else changed"
+    assert steps_for(tmp_path, COMPILE, args=", enable_torch_compile=True") == [without]
+    assert steps_for(tmp_path, COMPILE) == [f"if it is set: {without}"]
+
+
+def test_a_step_is_not_repeated_where_the_log_has_no_command(tmp_path: Path) -> None:
+    head = launch_text("").split(START)[0].replace("tp_size=1", "tp_size=24")
+    own = finding(tmp_path, "split", must=["size-not-divisible"], decisive=["size-not-divisible"], fix=f"[{GRAPH}]")
+    body = START.split("[2026-05-01 10:00:20]")[0] + DIVIDES.format(total=25)
+    path = write(tmp_path, "1.log", head + body)
+    assert [s.command for s in focus(diagnose([path], knowledge(own))).next] == [""]
+    command = "+ python3 -m sglang.launch_server --model-path /m --tp-size 24\n"
+    shown = focus(diagnose([write(tmp_path, "2.log", command + head + body)], knowledge(own))).next
+    assert [s.command for s in shown] == [command[2:].rstrip() + " --disable-cuda-graph"]
 
 
 def test_a_fraction_is_moved_from_where_it_stands(tmp_path: Path) -> None:
@@ -53,7 +97,7 @@ def test_a_fraction_is_moved_from_where_it_stands(tmp_path: Path) -> None:
     head = launch_text("").split(START)[0].replace("tp_size=1", "tp_size=24, mem_fraction_static=0.62")
     body = START.split("[2026-05-01 10:00:20]")[0] + DIVIDES.format(total=25)
     steps = focus(diagnose([write(tmp_path, "1.log", head + body)], knowledge(own))).next
-    assert any(s.do.startswith("--mem-fraction-static 0.70 (now 0.62") for s in steps)
+    assert any(s.do.startswith("choose --mem-fraction-static: higher (now 0.62; try 0.70)") for s in steps)
 
 
 def test_all_values_of_a_flag_go_with_it() -> None:

@@ -69,6 +69,18 @@ def test_server_args_become_the_flags_that_differ_from_that_versions_defaults(tm
     assert any("as if they had been given" in note for note in base.notes)
 
 
+def test_the_first_gpu_is_kept_and_what_is_not_taken_over_is_said(tmp_path):
+    base = base_command(
+        launch(tmp_path, T + ARGS.replace("nnodes=1", "nnodes=1, base_gpu_id=6, log_level_http='debug'"))
+    )
+    assert "--base-gpu-id 6" in base.text and "--log-level-http" not in base.text
+    assert [n for n in base.notes if "take over" in n] == [
+        "fields that the relaunch does not take over: log_level_http"
+    ]
+    default = base_command(launch(tmp_path, T + ARGS.replace("nnodes=1", "nnodes=1, base_gpu_id=0")))
+    assert "--base-gpu-id" not in default.text and not any("take over" in n for n in default.notes)
+
+
 def test_several_nodes_keep_the_address_where_they_meet(tmp_path):
     args = ARGS.replace("nnodes=1, dist_init_addr=None", "nnodes=2, node_rank=0, dist_init_addr='10.0.0.1:5000'")
     text = base_command(launch(tmp_path, T + args)).text

@@ -1,5 +1,7 @@
 """Typed edits of launch commands: what is inserted, and that every other byte stays."""
 
+import shlex
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -75,7 +77,28 @@ def test_a_change_that_changes_nothing_is_refused():
 
 def test_a_value_cannot_smuggle_shell_words():
     after = change(PLAIN, "set --dtype=x;rm -rf /", "set NCCL_DEBUG=$(reboot)")
-    assert "'x;rm'" in after and "'$(reboot)'" in after
+    assert "'x;rm -rf /'" in after and "'$(reboot)'" in after
+
+
+def test_a_value_with_blanks_is_one_argument_and_a_list_is_several():
+    after = change(PLAIN, "set --served-model-name=my chat model", "set --cuda-graph-bs=1 2 4", "set --tp-size=a b")
+    words = shlex.split(after)
+    assert words[words.index("--served-model-name") + 1] == "my chat model"
+    assert words[words.index("--cuda-graph-bs") + 1 :][:3] == ["1", "2", "4"]
+    assert words[words.index("--tp") + 1] == "a b"
+    assert "--not-a-known-flag 'a b'" in change(PLAIN, "set --not-a-known-flag=a b")
+
+
+@pytest.mark.parametrize(
+    "prefix", ["", "A=1 ", "env A=1 ", "nohup ", "numactl -N 0 ", "CUDA_VISIBLE_DEVICES=0,1 \\\n  "]
+)
+@pytest.mark.parametrize("python", ["python3", "python", "/opt/v/bin/python -u", "exec python3"])
+@pytest.mark.parametrize("name", ["NCCL_DEBUG", "CUDA_VISIBLE_DEVICES"])
+def test_a_variable_put_before_the_command_leaves_the_python_as_it_is(prefix, python, name):
+    base = base_command(None, f"{prefix}{python} -m sglang.launch_server --model-path m --tp 2")
+    plan = make_plan(base, [Change("env", "set", name, "7"), Change.parse("--disable-cuda-graph")])
+    touched = "".join(text for sign, text in plan.diff() if sign != "=")
+    assert f"{name}=7" in touched and "python" not in touched
 
 
 @pytest.mark.parametrize("text", ["", "set", "--", "set --a b=", "1=2", "remove", "set NAME", "set --x y --z"])

@@ -1,7 +1,16 @@
 """From a hypothesis' fix to changes: alternatives, steps that belong together, names of the log's own release."""
 
-from forensics.replay.steps import alternatives, changes_of
-from forensics.schema.report import FixInfo, HypothesisInfo, LaunchInfo, VersionInfo
+from pathlib import Path
+
+import pytest
+
+from forensics.errors import ReplayError
+from forensics.replay.base import Base
+from forensics.replay.command import run_replay
+from forensics.replay.propose import Proposer
+from forensics.replay.request import Request
+from forensics.replay.steps import alternatives, changes_of, left_open
+from forensics.schema.report import FactValue, FirstFailure, FixInfo, HypothesisInfo, LaunchInfo, VersionInfo
 
 
 def flag(name: str, value: str | None = None, **more) -> FixInfo:
@@ -55,3 +64,69 @@ def test_a_flag_takes_the_name_that_the_logs_release_knows():
     fix = hypothesis(flag("--cuda-graph-bs-decode", "1 2 4"))
     assert texts(alternatives(fix, launch("0.5.9"))) == [["set --cuda-graph-bs=1 2 4"]]
     assert texts(alternatives(fix, launch("0.5.18"))) == [["set --cuda-graph-bs-decode=1 2 4"]]
+
+
+# -- values that are left to the reader --------------------------------------------------------------------------
+
+
+BASE = Base("python3 -m sglang.launch_server --model-path m --tp-size 6", "the command line (--launch)")
+OPEN = flag("--tp-size", "<divisor of all head counts>")
+
+
+def proposer(*fix: FixInfo, ladder: bool = False, text: str = "", tp: int = 6) -> Proposer:
+    first = FirstFailure.model_construct(text=text)
+    info = LaunchInfo.model_construct(
+        facts={"args.tp_size": FactValue(value=tp, how="stated")}, version=VersionInfo(exact="0.5.9"),
+        first_failure=first, hypotheses=[hypothesis(*fix)],
+    )  # fmt: skip
+    return Proposer(Request(logs=("x.log",), ladder=ladder), BASE, info, None)
+
+
+@pytest.mark.parametrize(
+    ("text", "hint"),
+    [
+        ("ValueError: Attention heads 40 are not divisible by TP=6", "--fix 'set --tp-size=4'"),
+        ("AssertionError: 33 is not divisible by 6", "--fix 'set --tp-size=3'"),
+        ("RuntimeError: shapes do not fit", "--fix 'set --tp-size=…'"),
+    ],
+)
+def test_a_value_that_is_left_to_the_reader_is_asked_for(text, hint):
+    with pytest.raises(ReplayError) as refused:
+        proposer(OPEN, flag("--mm-enable-dp-encoder"), text=text).plans()
+    assert "the fix leaves a value to you: --tp-size <divisor of all head counts>" in str(refused.value)
+    assert hint in refused.value.render()
+
+
+def test_a_ladder_and_a_later_open_value_go_on_with_what_can_be_run():
+    (plan,) = proposer(OPEN, flag("--disable-cuda-graph"), ladder=True).plans()
+    assert [str(c) for c in plan.changes] == ["set --disable-cuda-graph"]
+    (plan,) = proposer(flag("--disable-cuda-graph"), OPEN).plans()
+    assert [str(c) for c in plan.changes] == ["set --disable-cuda-graph"]
+    assert plan.by_hand == ("--tp-size <divisor of all head counts> (the value is left to you)",)
+
+
+def test_a_part_of_a_value_may_be_open_and_a_step_by_hand_before_it_is_no_change():
+    address = FixInfo(kind="flag", op="set", name="--dist-init-addr", value="<host>:<another port>")
+    assert left_open(hypothesis(FixInfo(kind="host", do="reboot"), address)) is address
+    assert alternatives(hypothesis(address), launch()) == []
+
+
+def test_what_is_not_done_is_named_with_its_dashes():
+    fix = hypothesis(
+        flag("--dtype", "bfloat16"),
+        flag("--fp8-gemm-backend", "triton"),
+        FixInfo(kind="flag", op="remove", name="--enable-torch-compile"),
+        FixInfo(kind="env", op="set", name="NCCL_DEBUG", value="INFO"),
+    )
+    assert changes_of(fix, launch("0.5.9"))[1] == [
+        "or: --fp8-gemm-backend triton", "or: remove --enable-torch-compile", "or: env NCCL_DEBUG=INFO",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("sample", ["w-tp-size-not-dividing-heads-3", "w-ep-size-not-dividing-experts-1",
+                                    "w-hicache-host-memory-reservation-2"])  # fmt: skip
+def test_samples_whose_fix_is_open_end_with_2(sample, capsys):
+    log = Path(__file__).parents[1] / "samples/cases" / sample / "log.txt"
+    with pytest.raises(ReplayError, match="leaves a value to you"):
+        run_replay(Request(logs=(str(log),)))
+    assert "<" not in capsys.readouterr().out

@@ -5,43 +5,56 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from forensics.diagnose.tried import step_name, step_text
+from forensics.diagnose.tried import step_name
 from forensics.rulebook.case import Case
 from forensics.schema.facts import Value
 from forensics.schema.finding import FixStep
 
-_DIVIDES = re.compile(r"\b(\d{1,9}) is not divisible by (\d{1,6})\b")
+_DIVIDES = re.compile(r"\b(\d{1,9})\)? (?:is|are) not divisible by (?:\w{1,30} ?= ?|\w{1,30} \(?)?(\d{1,6})\b")
+_OPEN = re.compile(r"<[^<>]*>")
 _MEM_STEP, _MEM_HIGH, _MEM_LOW = 0.08, 0.92, 0.3
 """Fractions of GPU memory: a change that matters, and the range in which a server still starts."""
 
 
-def filled(step: FixStep, case: Case) -> FixStep:
-    """The step as a sentence that names the present value, and the one that the failing numbers suggest."""
+def leaves_open(value: str | None) -> bool:
+    """Whether a value is, or holds, what the reader must choose: `<lower>`, `<host>:<another port>`."""
+    return _OPEN.search(value or "") is not None
+
+
+def filled(step: FixStep, case: Case) -> tuple[str, FixStep | None]:
+    """What to choose, in words, with the present value and the one that the failing numbers suggest; and the step with
+    that value, None where nothing suggests one."""
     fact = case.launch.facts.get(f"{'args' if step.kind == 'flag' else 'env'}.{step_name(step)}")
     here = fact.value if fact is not None else None
-    value = _divisor(case, here) or _fraction(step, here)
-    if value is not None:
-        wanted = (step.value or "").strip("<>")
-        return replace(step, kind="other", do=f"{step.name} {value} (now {here}; wanted: {wanted})")
-    now = "" if here in (None, "", False) else f" (now {here})"
-    return replace(step, kind="other", do=step_text(step) + now)
-
-
-def _divisor(case: Case, here: Value) -> int | None:
-    """The largest power of two, else the largest number, below the present value that divides what it does not."""
     failure = case.launch.failure(case.launch.first_failure)
-    found = _DIVIDES.search(failure.text) if failure is not None else None
+    value = suggested(step.name, step.value or "", here, failure.text if failure is not None else "")
+    told = [f"now {here}"] if here not in (None, "", False) else []
+    told += [f"try {value}"] if value is not None else []
+    aside = f" ({'; '.join(told)})" if told else ""
+    wanted = re.sub(r"[<>]", "", step.value or "")
+    return f"choose {step.name}: {wanted}{aside}", None if value is None else replace(step, value=value)
+
+
+def suggested(name: str, wanted: str, here: Value, failure: str) -> str | None:
+    """The value that the numbers of a failure's text, or the present value, suggest for a flag; None where none do.
+    `wanted` is the open value (`<lower>`)."""
+    return _divisor(failure, here) or _fraction(name, wanted, here)
+
+
+def _divisor(failure: str, here: Value) -> str | None:
+    """The largest power of two, else the largest number, below the present value that divides what it does not."""
+    found = _DIVIDES.search(failure)
     if found is None or str(here) != found[2] or int(found[2]) < 2:
         return None
     total, parts = int(found[1]), int(found[2])
     divisors = [n for n in range(parts - 1, 0, -1) if total % n == 0]
     powers = [n for n in divisors if n & (n - 1) == 0 and n > 1]
-    return powers[0] if powers else divisors[0]
+    return str(powers[0] if powers else divisors[0])
 
 
-def _fraction(step: FixStep, here: Value) -> str | None:
-    if step.name != "--mem-fraction-static" or not isinstance(here, (int, float)) or not 0 < here < 1:
+def _fraction(name: str, wanted: str, here: Value) -> str | None:
+    if name != "--mem-fraction-static" or not isinstance(here, (int, float)) or not 0 < here < 1:
         return None
-    if "higher" in (step.value or "") or "larger" in (step.value or ""):
+    if "higher" in wanted or "larger" in wanted:
         return f"{min(here + _MEM_STEP, _MEM_HIGH):.2f}" if here < _MEM_HIGH else None
     return f"{max(here - _MEM_STEP, _MEM_LOW):.2f}" if here > _MEM_LOW else None

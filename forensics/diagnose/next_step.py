@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from forensics.diagnose.candidates import ASSUMED, DIRECT, SYMPTOM
 from forensics.diagnose.controls import Comparison, suspicious
 from forensics.diagnose.fallback import steps_for_unknown
-from forensics.diagnose.fill import filled
+from forensics.diagnose.fill import filled, leaves_open
 from forensics.diagnose.general import General
 from forensics.diagnose.grounds import UNKNOWN
-from forensics.diagnose.relaunch import Change, experiment, has, text_of
+from forensics.diagnose.relaunch import Change, command_with, experiment, has, text_of
 from forensics.diagnose.silent import COLLECT, steps_for_symptom
 from forensics.diagnose.tried import step_name, step_text
 from forensics.diagnose.verdict import ESTABLISHED, RULED_OUT, Judged
@@ -26,6 +26,8 @@ from forensics.timeline.catalog import check_changes
 MAX_STEPS = 5
 _WAITS = re.compile(r"(?i)time_?out|wait(?:ing)?_(?:secs|seconds|time)|-timeout\b")
 """Settings that make somebody wait longer."""
+_CONDITION = re.compile(r"(?i)(?:only )?(?:if|where|when)\b")
+"""Begins the note of a step that is meant for some launches of its finding only."""
 _COMMAND = re.compile(r"(?:python3?|nvidia-smi|forensics|grep|dmesg|py-spy|cat|pip|ls|free|docker|kubectl|env) ")
 
 
@@ -72,7 +74,7 @@ def _separating(
     if general is not None and len(steps) < 3:
         steps += _collected(general.collect)
     if len(steps) < 2:
-        steps += [step for j in live[:2] if (step := _look(j)) is not None]
+        steps += [step for j in live[:2] if (step := _look(case, j)) is not None]
     steps += longer
     if not steps and failure is not None:
         steps += _collect(case)
@@ -87,22 +89,35 @@ def _direct(general: General | None) -> tuple[tuple[str, str], ...]:
     return general.do if general is not None else ()
 
 
-def _look(judged: Judged) -> NextStep | None:
+def _look(case: Case, judged: Judged) -> NextStep | None:
     """The first thing to do by hand for a hypothesis; None where all that it knows are switches."""
     finding = judged.candidate.finding
     step = next((s for s in finding.fix if s.kind in ("host", "other")), None)
     step = step or next((s for s in finding.fix if s.kind == "package" or not _concrete(s)), None)
     if step is None:
         return None
-    return _by_hand(step, judged, finding.verify[0] if finding.verify else "the same load passes the point of failure")
+    return _by_hand(case, step, judged, _passing(finding))
+
+
+def _passing(finding: Finding) -> str:
+    """What a relaunch shows when the fix holds."""
+    return finding.verify[0] if finding.verify else "the same load passes the point of failure"
 
 
 def _verify(case: Case, live: Sequence[Judged], others: Sequence[Case]) -> list[NextStep]:
     """An established cause needs no experiment to separate it, only the relaunch that proves the fix; where a launch of
-    the input is that relaunch, its setting is what to keep."""
-    finding = live[0].candidate.finding
-    shows = finding.verify[0] if finding.verify else "the same load passes the point of failure"
-    for change in _offered(case, finding):
+    the input is that relaunch, its setting is what to keep. A value that the reader must choose comes first where the
+    page has it first, and a step for some launches only comes last, with its condition."""
+    finding, shows = live[0].candidate.finding, _passing(live[0].candidate.finding)
+    changes = check_changes(finding.fix, case.launch.version)
+    choices: list[NextStep] = []
+    aside: list[Change] = []
+    for change in changes:
+        choice = next((s for s in change if _open(s)), None)
+        if choice is not None and not choices and not _conditional(case, change):
+            choices.append(_by_hand(case, choice, live[0], shows))
+        if not all(_concrete(step) for step in change):
+            continue
         longer = _WAITS.search(change[0].name) and change[0].name != finding.fix[0].name
         if has(case, change) or longer:  # a longer time-out is the cure only where the page puts it first
             continue
@@ -110,11 +125,34 @@ def _verify(case: Case, live: Sequence[Judged], others: Sequence[Case]) -> list[
         works = [c for c in tried if c.launch.first_failure is None]
         if works:
             return [_keep(works[0], change, live[0])]
-        if not tried:
-            return [experiment(case, change, live[:1], f"the fix holds when the relaunch shows: {shows}")]
-    leading = [change[0] for change in check_changes(finding.fix, case.launch.version)]
-    by_hand = [s if s.kind in ("package", "host", "other") else filled(s, case) for s in leading if not _runs(s)]
-    return [_by_hand(step, live[0], shows) for step in by_hand[:1]]
+        if not tried and _conditional(case, change):
+            aside.append(change)
+        elif not tried:
+            return [*choices, experiment(case, change, live[:1], f"the fix holds when the relaunch shows: {shows}")]
+    by_hand = [c[0] for c in changes if not _runs(c[0]) and not (_open(c[0]) and _conditional(case, c))]
+    if by_hand:
+        return [_by_hand(case, by_hand[0], live[0], shows)]
+    return [*choices, *(_aside(case, change, live[0], shows) for change in aside[:1] if not choices)]
+
+
+def _aside(case: Case, change: Change, judged: Judged, shows: str) -> NextStep:
+    """All that is left is a step for some launches: the reader must see for which."""
+    step = experiment(case, change, [judged], f"the fix holds when the relaunch shows: {shows}")
+    return step.model_copy(update={"do": f"{change[0].note.split(':')[0].split(';')[0]}: {step.do}"})
+
+
+def _open(step: FixStep) -> bool:
+    return step.kind in ("flag", "env") and step.op != "remove" and leaves_open(step.value)
+
+
+def _conditional(case: Case, change: Change) -> bool:
+    """Whether a change is for some launches only, and the log does not show that this is one: what is to be taken out
+    must be there."""
+    leader = change[0]
+    if not _CONDITION.match(leader.note):
+        return False
+    fact = case.launch.facts.get(f"{'args' if leader.kind == 'flag' else 'env'}.{step_name(leader)}")
+    return not (leader.op == "remove" and fact is not None and fact.value not in (None, "", False))
 
 
 def _runs(step: FixStep) -> bool:
@@ -134,13 +172,17 @@ def _keep(good: Case, change: Change, judged: Judged) -> NextStep:
     )
 
 
-def _by_hand(step: FixStep, judged: Judged, shows: str) -> NextStep:
-    """A fix that a person carries out: a package, the host, or a sentence."""
+def _by_hand(case: Case, step: FixStep, judged: Judged, shows: str) -> NextStep:
+    """A fix that a person carries out: a package, the host, a sentence, or a value that must be chosen first."""
     relation = {"at-least": ">=", "exact": "==", "below": "<"}.get(step.op, "")
-    package = f"pip install '{step.name}{relation}{step.version}'" if step.kind == "package" else ""
-    do = f"install {step.name} {relation}{step.version} and relaunch" if package else step.do or step_text(step)
+    command = f"pip install '{step.name}{relation}{step.version}'" if step.kind == "package" else ""
+    do = f"install {step.name} {relation}{step.version} and relaunch" if command else step.do or step_text(step)
+    if _open(step):
+        words, suggestion = filled(step, case)
+        do, stated = f"{words}, then relaunch", case.launch.facts.get("launch.command")
+        command = command_with(str(stated.value), suggestion) if suggestion and stated and stated.value else ""
     settles = f"the fix holds when the relaunch shows: {shows}"
-    return NextStep(kind="experiment", do=do, command=package, separates=[judged.candidate.finding.id], settles=settles)
+    return NextStep(kind="experiment", do=do, command=command, separates=[judged.candidate.finding.id], settles=settles)
 
 
 def _experiments(case: Case, live: Sequence[Judged], group: Sequence[Case]) -> tuple[list[NextStep], list[NextStep]]:
@@ -150,7 +192,7 @@ def _experiments(case: Case, live: Sequence[Judged], group: Sequence[Case]) -> t
     varied: set[str] = set()
     for place, judged in enumerate(live):
         for change in _offered(case, judged.candidate.finding):
-            if any(has(c, change) for c in group):
+            if _conditional(case, change) or any(has(c, change) for c in group):
                 continue
             if step_name(change[0]) in varied:
                 break
@@ -172,7 +214,7 @@ def _offered(case: Case, finding: Finding) -> list[Change]:
 
 
 def _concrete(step: FixStep) -> bool:
-    return step.kind in ("flag", "env") and (step.op == "remove" or "<" not in (step.value or ""))
+    return step.kind in ("flag", "env") and not _open(step)
 
 
 def _touched(judged: Judged, step: FixStep) -> bool:

@@ -11,16 +11,18 @@ from forensics.diagnose.verdict import Judged
 from forensics.rulebook.case import Case
 from forensics.schema.finding import FixStep
 from forensics.schema.report import NextStep
+from forensics.timeline.catalog import catalog
 
 Change = tuple[FixStep, ...]
 """Steps of a fix that are one change."""
 _PYTHON = re.compile(r"(?:^|/)python[\d.]*$")
-_SEVERAL = frozenset({"--lora-paths", "--cuda-graph-bs", "--worker-urls", "--lora-target-modules"})
-"""Flags that take any number of values."""
+_ROUTER_LISTS = frozenset({"--worker-urls"})
+"""Flags of the router that take any number of values."""
 
 
 def experiment(case: Case, change: Change, judged: Sequence[Judged], settles: str) -> NextStep:
-    """The relaunch with one change. `judged`: the hypotheses that it separates; `settles`: what its outcome says."""
+    """The relaunch with one change. `judged`: the hypotheses that it separates; `settles`: what its outcome says. Its
+    command is empty where the log states none: the change alone is in the sentence already."""
     fact = case.launch.facts.get("launch.command")
     command = str(fact.value) if fact and fact.value else ""
     for step in change:
@@ -29,7 +31,7 @@ def experiment(case: Case, change: Change, judged: Sequence[Judged], settles: st
     return NextStep(
         kind="experiment",
         do=f"relaunch {how} and nothing else changed",
-        command=command or " ".join(step_text(step) for step in change),
+        command=command,
         separates=[j.candidate.finding.id for j in judged],
         settles=settles,
     )
@@ -66,9 +68,10 @@ def command_with(command: str, step: FixStep) -> str:
 def _with_flag(words: list[str], step: FixStep) -> list[str]:
     kept: list[str] = []
     skip = False
+    several = step.name in _ROUTER_LISTS or catalog().takes_several(step.name)
     for position, word in enumerate(words):
         if skip:
-            skip = step.name in _SEVERAL and not re.match(r"-|[|&;>]|\d>", "".join(words[position + 1 : position + 2]))
+            skip = several and not re.match(r"-|[|&;>]|\d>", "".join(words[position + 1 : position + 2]))
             continue
         name = word.split("=", 1)[0].replace("_", "-")
         if word.startswith("--") and name == step.name.replace("_", "-"):
@@ -78,7 +81,8 @@ def _with_flag(words: list[str], step: FixStep) -> list[str]:
         kept.append(word)
     if step.op == "remove":
         return kept
-    return [*kept, step.name, *([step.value] if step.value else [])]
+    values = (step.value or "").split() if several and not (step.value or "").startswith("{") else [step.value or ""]
+    return [*kept, step.name, *filter(None, values)]
 
 
 def _joined(words: Sequence[str]) -> str:

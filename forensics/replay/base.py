@@ -12,17 +12,19 @@ from forensics.errors import ReplayError
 from forensics.grammar.command import Command
 from forensics.replay.edits import read_server, settable
 from forensics.replay.script import Script, read_script, resolved
-from forensics.rulebook.versions import version_key
-from forensics.schema.report import LaunchInfo
+from forensics.rulebook.versions import older, version_key
+from forensics.schema.report import FactValue, LaunchInfo
 from forensics.timeline.catalog import catalog
 
 # Fields that a relaunch chooses for itself, or that hold secrets which the log rightly hides.
 _LEFT_OUT = frozenset(
     {
         "random_seed", "nccl_port", "api_key", "admin_api_key", "log_level_http", "ssl_keyfile_password", "node_rank",
-        "nnodes", "base_gpu_id", "model_config", "device",
+        "nnodes", "model_config", "device",
     }
 )  # fmt: skip
+_OWN_CHOICE = frozenset({"random_seed", "nccl_port", "node_rank", "model_config"})
+"""Left-out fields that the server or replay itself fills in: no reader misses them."""
 _VENV = re.compile(r"((?!/usr/).*)/lib(?:64)?/python[\d.]+/site-packages/")
 _ALWAYS = ("model_path", "tp_size", "dp_size", "pp_size", "ep_size", "host", "port", "device", "nnodes")
 
@@ -170,7 +172,7 @@ def _from_server_args(launch: LaunchInfo, python: str) -> Base:
         if flag is None:
             unknown.append(dest)
             continue
-        if dest != "model_path" and value == book.default(flag, version):
+        if dest != "model_path" and value == _default(flag, version):
             continue
         words += _words(flag, value, book.takes_value(flag))
     where = args["model_path"].where
@@ -178,11 +180,28 @@ def _from_server_args(launch: LaunchInfo, python: str) -> Base:
     notes = ["values that the server chose at start-up are stated as if they had been given"]
     if unknown:
         notes.append(f"fields without a known flag are left out: {', '.join(unknown[:8])}")
+    absent = [d for d in sorted(_LEFT_OUT - _OWN_CHOICE - set(_ALWAYS)) if _given(d, args, version)]
+    if absent:
+        notes.append(f"fields that the relaunch does not take over: {', '.join(absent)}")
     env, more = _environment(launch)
     text = " ".join([*(["env", *env] if env else []), *words])
     return Base(
         text, f"server_args in the log ({place}) against the defaults of sglang {version}", notes=(*notes, *more)
     )
+
+
+def _given(dest: str, args: dict[str, FactValue], version: str) -> bool:
+    """Whether a field holds more than its default."""
+    value = args[dest].value if dest in args else None
+    return value not in (None, "", _default("--" + dest.replace("_", "-"), version))
+
+
+def _default(flag: str, version: str) -> object:
+    """A flag's default in a release; the first one where the log's release is guessed too old to have the flag."""
+    book = catalog()
+    life = book.flag_lifetime(flag)
+    first = life.first if life is not None else None
+    return book.default(flag, first if first is not None and older(version, first) else version)
 
 
 def _flag_of(dest: str, version: str) -> str | None:

@@ -16,6 +16,7 @@ import yaml
 
 from forensics.errors import ReplayError
 from forensics.replay.edits import Change, Edit, apply, main_spelling
+from forensics.timeline.catalog import catalog
 
 _PLAIN = re.compile(r"[A-Za-z0-9_./+-][A-Za-z0-9_./:+-]*\Z")
 MAX_BYTES = 1 << 20
@@ -104,7 +105,8 @@ def _edits(file: ConfigFile, change: Change) -> Iterator[Edit]:
         value = pairs[-1][1]
         start, end = value.start_mark.index, value.end_mark.index
         held = file.text[start:end]
-        yield Edit(start, start + len(held.rstrip()), ("" if held else " ") + _scalar(change.value))
+        stated = _list(change.value) if change.value and _is_list(change) else _scalar(change.value)
+        yield Edit(start, start + len(held.rstrip()), ("" if held else " ") + stated)
 
 
 def _cut(file: ConfigFile, key: yaml.ScalarNode, value: yaml.Node) -> Edit:
@@ -120,9 +122,16 @@ def _cut(file: ConfigFile, key: yaml.ScalarNode, value: yaml.Node) -> Edit:
     return Edit(start, len(text) if end < 0 else end + 1, "")
 
 
+def _is_list(change: Change) -> bool:
+    value = change.value or ""
+    return " " in value and not value.startswith("{") and catalog().takes_several(change.name)
+
+
+def _list(value: str) -> str:
+    return "[" + ", ".join(_scalar(part) for part in value.split()) + "]"
+
+
 def _scalar(value: str | None) -> str:
     if value is None:
         return "true"
-    if " " in value and not value.startswith("{"):
-        return "[" + ", ".join(_scalar(part) for part in value.split(" ")) + "]"
     return value if _PLAIN.match(value) and not value.endswith(":") else json.dumps(value)

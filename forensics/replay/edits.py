@@ -158,9 +158,9 @@ def _replace(command: Command, flag: Flag, change: Change) -> list[Edit]:
     if flag.last == flag.first:
         inline = "=" in command.text[word.start : word.end]
         joint = "=" if inline else " "
-        return [Edit(word.start, word.end, f"{flag.name}{joint}{_quoted(change.value)}")]
+        return [Edit(word.start, word.end, f"{flag.name}{joint}{_quoted(change)}")]
     start, end = command.words[flag.first + 1].start, command.words[flag.last].end
-    return [Edit(start, end, _quoted(change.value))]
+    return [Edit(start, end, _quoted(change))]
 
 
 def _last_argument(command: Command) -> int:
@@ -172,12 +172,15 @@ def _last_argument(command: Command) -> int:
 
 def flag_text(change: Change) -> str:
     """A flag as it is inserted."""
-    return change.name if change.value is None else f"{change.name} {_quoted(change.value)}"
+    return change.name if change.value is None else f"{change.name} {_quoted(change)}"
 
 
-def _quoted(value: str) -> str:
-    # a list of several values is several words; anything else is one
-    return " ".join(quote(part) for part in value.split(" ")) if value else "''"
+def _quoted(change: Change) -> str:
+    """The value as words of a command line: several for a flag that takes a list, else one, whatever it holds."""
+    value = change.value or ""
+    if value.startswith("{") or not catalog().takes_several(change.name):
+        return quote(value)
+    return " ".join(quote(part) for part in value.split()) or "''"
 
 
 def _env_edits(command: Command, change: Change) -> list[Edit]:

@@ -5,15 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from forensics.analysis import analyze
+from forensics.diagnose.fill import suggested
 from forensics.errors import ReplayError
 from forensics.replay.base import Base
 from forensics.replay.config_file import ConfigFile
 from forensics.replay.edits import Change
 from forensics.replay.plan import Plan, make_plan
 from forensics.replay.request import Request
-from forensics.replay.steps import alternatives, changes_of
+from forensics.replay.steps import alternatives, changes_of, left_open, said
 from forensics.schema.options import Options
 from forensics.schema.report import HypothesisInfo, LaunchInfo, Report
+from forensics.timeline.catalog import catalog
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +40,8 @@ class Proposer:
         chosen = self._hypotheses(self.launch)
         plans: list[Plan] = []
         for hypothesis in chosen:
+            if not self.request.ladder:
+                _refuse_open(hypothesis, self.launch)
             plans += self._plans_of(hypothesis, self.launch)
             if plans and not self.request.ladder:
                 break
@@ -96,6 +100,21 @@ class Proposer:
                 if not self.request.ladder:
                     raise
         return plans
+
+
+def _refuse_open(hypothesis: HypothesisInfo, launch: LaunchInfo) -> None:
+    """Nobody but the user can name a value that the best change leaves open, and the next best is not tried instead."""
+    step = left_open(hypothesis)
+    if step is None:
+        return
+    fact = launch.facts.get(f"args.{catalog().dest(step.name)}") if step.kind == "flag" else None
+    text = launch.first_failure.text if launch.first_failure else ""
+    value = suggested(step.name, step.value or "", fact.value if fact else None, text)
+    raise ReplayError(
+        f"the fix leaves a value to you: {said(step)}",
+        hint=f"name it: --fix 'set {step.name}={'…' if value is None else value}'; "
+        "--ladder tries the changes that leave nothing open",
+    )
 
 
 def analysis_of(request: Request) -> Report | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from forensics.diagnose.fill import leaves_open
 from forensics.replay.edits import Change
 from forensics.schema.report import FixInfo, HypothesisInfo, LaunchInfo
 from forensics.timeline.catalog import catalog
@@ -31,8 +32,24 @@ def _groups(hypothesis: HypothesisInfo) -> list[list[FixInfo]]:
     return groups
 
 
+def _changes(step: FixInfo) -> bool:
+    return step.kind in ("flag", "env") and step.op in ("set", "remove")
+
+
 def _applies(step: FixInfo) -> bool:
-    return step.kind in ("flag", "env") and step.op in ("set", "remove") and _concrete(step)
+    return _changes(step) and _concrete(step)
+
+
+def is_open(step: FixInfo) -> bool:
+    """Whether a step leaves its value to the reader."""
+    return step.op == "set" and leaves_open(step.value)
+
+
+def left_open(hypothesis: HypothesisInfo) -> FixInfo | None:
+    """The step whose value is left to the reader in the best change of a fix; None where that change can be applied, or
+    cannot for another reason."""
+    best = next((g for g in _groups(hypothesis) if all(_changes(step) for step in g)), [])
+    return next((step for step in best if is_open(step)), None)
 
 
 def alternatives(hypothesis: HypothesisInfo, launch: LaunchInfo) -> list[list[Change]]:
@@ -42,6 +59,8 @@ def alternatives(hypothesis: HypothesisInfo, launch: LaunchInfo) -> list[list[Ch
 
 
 def _concrete(step: FixInfo) -> bool:
+    if is_open(step):
+        return False
     if step.op == "remove" or step.value is not None:
         return True
     return step.kind == "flag" and catalog().takes_value(step.name) is False
@@ -66,4 +85,14 @@ def _translated(step: FixInfo, launch: LaunchInfo) -> Change:
 def _sentence(step: FixInfo) -> str:
     from forensics.output.fixes import fix_line
 
-    return fix_line(step).lstrip("·+- ")
+    if not _changes(step):
+        return fix_line(step).lstrip("·+ ")
+    if is_open(step):
+        return f"{said(step)} (the value is left to you)"
+    return f"remove {step.name}" if step.op == "remove" else fix_line(step).removeprefix("+ ")
+
+
+def said(step: FixInfo) -> str:
+    """A change as one would write it on the command line, its value as it stands."""
+    joint = " " if step.kind == "flag" else "="
+    return f"{step.name}{joint}{step.value}" if step.value else step.name

@@ -19,6 +19,14 @@ from forensics.rulebook.versions import Key, version_key
 from forensics.schema.facts import VersionInterval
 from forensics.schema.finding import FixStep
 
+OWN_ENV = ("SGLANG_", "SGL_")
+"""Prefixes of variables that only sglang reads."""
+FOREIGN_ENV = (
+    "NCCL_", "RCCL_", "HCCL_", "GLOO_", "TORCH", "PYTORCH_", "CUDA_", "HIP_", "HSA_", "NVSHMEM_", "UCX_", "MC_", "OMP_",
+    "KMP_", "MKL_", "HF_", "TRANSFORMERS_", "TOKENIZERS_", "TRITON_", "FLASHINFER_", "CUTE_", "XDG_",
+)  # fmt: skip
+"""Prefixes of variables that the libraries under sglang read, whatever sglang's own source says about them."""
+
 
 @dataclass(frozen=True, slots=True)
 class Lifetime:
@@ -135,6 +143,12 @@ class Catalog:
         found = self.flag(name)
         return None if found is None else found[1].get("type") not in ("bool", "NoneType", None)
 
+    def takes_several(self, name: str) -> bool:
+        """Whether a flag takes any number of words in some release; False for an unknown flag."""
+        found = self.flag(name)
+        types = [found[1].get("type"), *(c["value"] for c in found[1].get("type_history", ()))] if found else []
+        return any("list[" in (kind or "") for kind in types)
+
     def choices(self, name: str, version: str) -> frozenset[str] | None:
         """Values that a release accepts for a flag; None where it takes any, or where it is not known."""
         found = self.flag(name)
@@ -191,9 +205,19 @@ class Catalog:
     # -- environment and messages -------------------------------------------------------------------------------
 
     def env_lifetime(self, name: str) -> Lifetime | None:
-        """Lifetime of an environment variable, None where no read release names it."""
+        """Lifetime of an environment variable, None where no read release names it, and for one that other software
+        reads: when sglang began or ceased to touch it says nothing about whether it works."""
         entry = self.env.get(name)
-        return self.lifetime(entry["first"], entry["last"]) if entry else None
+        if entry is None or self.read_elsewhere(name):
+            return None
+        return self.lifetime(entry["first"], entry["last"])
+
+    def read_elsewhere(self, name: str) -> bool:
+        """Whether a variable is read by other software (torch, NCCL, gloo, CUDA …), by its name or because sglang
+        sets it for others."""
+        if name.startswith(OWN_ENV):
+            return False
+        return name.startswith(FOREIGN_ENV) or bool(self.env.get(name, {}).get("set_by_sglang"))
 
     def message_lifetime(self, message_id: str) -> Lifetime | None:
         """Lifetime of a message by its id in messages.json."""

@@ -107,7 +107,7 @@ def _joined(own: str, found: str) -> str:
 def _dropped(step: FixStep, reason: str) -> FixStep:
     value = step.version if step.kind == "package" else step.value
     what = f"{step.op} {step.name}" + (f"={value}" if value is not None else "")
-    return FixStep("other", do=f"not applicable here: {what} ({reason})", note=reason, versions=step.versions)
+    return FixStep("other", do=f"not applicable here: {what} ({reason})", versions=step.versions)
 
 
 # -- one release --------------------------------------------------------------------------------------------------
