@@ -28,12 +28,14 @@ def crash(message: str, file: str = "sglang/srt/models/odd_gate.py") -> str:
     )
 
 
-def test_a_comparison_shows_the_launchs_own_values_and_only_where_they_differ() -> None:
+def test_a_comparison_shows_the_launchs_own_values() -> None:
     launch = next(x for x in analyze([str(CASES / "saga/session.log")]).launches if x.id == "L5")
     assert launch.comparison is not None and launch.comparison.differences
     for difference in launch.comparison.differences:
-        assert difference.here == launch.facts[difference.name].value != difference.control, difference.name
-    assert "args.disable_cuda_graph" not in [d.name for d in launch.comparison.differences]
+        assert difference.here == launch.facts[difference.name].value, difference.name
+        assert difference.tested or difference.here != difference.control, difference.name
+    shown = next(d for d in launch.comparison.differences if d.name == "args.disable_cuda_graph")
+    assert shown.here is True and shown.tested and shown.where is not None and shown.where.line > launch.lines[0]
 
 
 def test_the_headline_of_an_unknown_failure_gives_its_words_and_no_cause(tmp_path: Path) -> None:

@@ -8,11 +8,12 @@ from pathlib import Path
 import pytest
 from report_example import example
 
+from forensics.fleet.rows import _label
 from forensics.output import gcc
 from forensics.output.fixes import as_alternative, fix_lines
 from forensics.output.terminal import render
 from forensics.output.terminal_words import left_out
-from forensics.schema.report import FixInfo, GroundInfo, Report
+from forensics.schema.report import ComparisonInfo, DifferenceInfo, FixInfo, GroundInfo, HypothesisInfo, Report
 
 SAGA = Path(__file__).parents[1] / "samples/cases/saga/session.log"
 
@@ -88,3 +89,21 @@ def test_explain_names_its_rules_only_where_asked():
     assert "decided by" in told(place, "-v") and "shape:" in told(place, "-v")
     finding = told("deepgemm-scale-format-mismatch", "--log", str(SAGA))
     assert "no line shows “DeepGEMM compiles a kernel”" in finding and ": : " not in finding
+
+
+def test_a_setting_that_both_launches_have_is_not_told_twice():
+    same = DifferenceInfo(name="args.disable_cuda_graph", here=True, control=True, tested=True)
+    other = DifferenceInfo(name="args.dtype", here="half", control="bfloat16")
+    launch = example().launches[0]
+    compared = ComparisonInfo(deployment="d", strength="served", differences=[same, other])
+    report = example().model_copy(update={"launches": [launch.model_copy(update={"comparison": compared})]})
+    rows = [" ".join(row.split()) for row in render(report, detail=1).splitlines()]
+    assert "tried --disable-cuda-graph on the same" in rows and "untested --dtype half bfloat16" in rows
+
+
+def test_unknown_failures_that_differ_in_numbers_are_one_cause_of_a_fleet():
+    def label(title: str) -> str | None:
+        return _label(HypothesisInfo(id="", kind="engine", title=title, verdict="possible"))
+
+    assert label("It says: ValueError: 12 slots, 4 wanted") == label("It says: ValueError: 9 slots, 8 wanted")
+    assert label("It says: ValueError: no slots") != label("It says: KeyError: no slots")

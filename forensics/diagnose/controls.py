@@ -76,13 +76,14 @@ def compare(case: Case, same: Sequence[Case], deployments: Iterable[Deployment])
 
 
 def _difference(name: str, control: Value, launch: Launch, same: Sequence[Case]) -> Difference | None:
-    """The launch's own value against the control's; what it does not state, or shares with it, is no difference."""
+    """The launch's own value against the control's; nothing where it does not state one. A launch that has the
+    control's value, and failed as another one did without it, is itself the test."""
     here = value_of(launch, name)
-    if here is None or equal(here.value, control):
+    if here is None:
         return None
-    others = [value_of(c.launch, name) for c in same]
-    tested = any(f is not None and equal(f.value, control) for f in others)
-    return Difference(name, here.value, control, tested, here.where)
+    values = [here.value, *(f.value for c in same if (f := value_of(c.launch, name)) is not None)]
+    agreeing = [equal(value, control) for value in values]
+    return None if all(agreeing) else Difference(name, here.value, control, any(agreeing), here.where)
 
 
 MATTERS = re.compile(

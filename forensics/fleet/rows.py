@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -22,6 +23,7 @@ Row = dict[str, Any]
 Rows = dict[str, list[Row]]
 SURE = ("established", "likely")
 _TEXT = 500
+_NUMBER = re.compile(r"\b\d[\d.,]*\b")
 
 
 def rows_of(job: Job, report: Report, cases: Sequence[Case], mask: Callable[[str], str]) -> Rows:
@@ -64,7 +66,9 @@ def cause_of(launch: LaunchInfo) -> HypothesisInfo | None:
 def _label(found: HypothesisInfo | None) -> str | None:
     if found is None:
         return None
-    return found.finding or f"{found.kind}: {_short(found.title, 120)}"
+    title = _short(found.title, 120)
+    # an unknown failure is named by its own words: numbers in them would part incidents that belong together
+    return found.finding or f"{found.kind}: {_NUMBER.sub('N', title) if found.kind == 'engine' else title}"
 
 
 def _named(job: Job) -> Row:

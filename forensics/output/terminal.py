@@ -298,7 +298,8 @@ class Page:
         for name, value, difference in zip(names, here, shown, strict=True):
             text = Text("tried    " if difference.tested else "untested ", style="dim" if difference.tested else "")
             text.append(f"{name:<{first}}  {words.cut(value, second):<{second}}  ")
-            text.append(clean(value_text(difference.control)), style="dim")
+            there = value_text(difference.control)
+            text.append("the same" if there == value_text(difference.here) else clean(there), style="dim")
             if not self.detail:
                 text.truncate(self.console.width - 2, overflow="ellipsis")
             self.line(text, indent=2, hang=4)
