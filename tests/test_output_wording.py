@@ -9,7 +9,7 @@ import pytest
 from report_example import example
 
 from forensics.fleet.rows import _label
-from forensics.output import gcc
+from forensics.output import gcc, markdown, sarif
 from forensics.output.fixes import as_alternative, fix_lines
 from forensics.output.terminal import render
 from forensics.output.terminal_words import left_out
@@ -36,6 +36,11 @@ def with_why(why: str, grounds: list[str]) -> Report:
 def test_brief_says_which_steps_are_alternatives():
     text = render(example(), brief=True)
     assert "+ --dtype bfloat16" in text and re.search(r"^ +or env A_B='x y'$", text, re.M)
+
+
+def test_issue_reports_say_which_steps_are_alternatives():
+    for told in (markdown.render(example()), sarif.render(example())):
+        assert "or env A_B='x y'" in told
 
 
 def test_alternatives_keep_what_they_do():

@@ -18,6 +18,11 @@ def as_alternative(line: str, note: str) -> str:
     return f"or without {line[2:]}" if line.startswith("- ") else f"or {line[2:]}"
 
 
+def bare_lines(steps: Iterable[FixInfo]) -> list[str]:
+    """The steps as lines that need no notes: alternatives begin with `or`."""
+    return [as_alternative(line, note) for line, note in fix_lines(steps)]
+
+
 def fix_lines(steps: Iterable[FixInfo]) -> Iterator[tuple[str, str]]:
     """(line, note) per step: `+`/`-` lines change the command or its environment, others are for people.
 

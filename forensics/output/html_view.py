@@ -92,7 +92,7 @@ def badge(launch: LaunchInfo) -> str:
 
 def place(where: Where) -> str:
     """`path:line:column`, as editors and terminals open it."""
-    return f"{where.path}:{where.line}:{where.column}"
+    return f"{'stdin' if where.path == '-' else where.path}:{where.line}:{where.column}"
 
 
 def short_place(where: Where, launch: LaunchInfo) -> str:

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 
 from forensics.output.clean import clean
 from forensics.output.command_diff import command_diff
-from forensics.output.fixes import fix_line
+from forensics.output.fixes import bare_lines
+from forensics.output.terminal_words import file_name
 from forensics.output.view import focus_of, ground_text, live, ruled_out
 from forensics.schema.report import HypothesisInfo, LaunchInfo, Report, Where
 
@@ -55,7 +56,7 @@ def _backtick_runs(line: str) -> Iterator[str]:
 
 def place(where: Where) -> str:
     """`path:line` as inline code."""
-    return f"`{clean(where.path).replace('`', chr(39))}:{where.line}`"
+    return f"`{file_name(where.path).replace('`', chr(39))}:{where.line}`"
 
 
 def excerpt(launch: LaunchInfo) -> list[str]:
@@ -105,7 +106,7 @@ def _causes(launch: LaunchInfo) -> list[str]:
 
 def _fix(hypothesis: HypothesisInfo, launch: LaunchInfo, whole: bool) -> list[str]:
     """The steps, and where `whole` the first of them as the changed command."""
-    steps = [fix_line(step) for step in hypothesis.fix]
+    steps = bare_lines(hypothesis.fix)
     changed = command_diff(hypothesis, launch) if whole else None
     return [*steps, "", f"- {changed.before}", f"+ {changed.after}"] if changed else steps
 

@@ -11,7 +11,7 @@ import re
 from typing import Any
 
 from forensics.output.clean import clean
-from forensics.output.fixes import fix_line
+from forensics.output.fixes import bare_lines, fix_line
 from forensics.output.markdown import code_block, escape
 from forensics.output.sarif_fixes import Commands, message_text
 from forensics.output.view import ground_text, main_place
@@ -80,7 +80,7 @@ def _first_rule() -> dict[str, Any]:
 
 
 def _rule(hypothesis: HypothesisInfo) -> dict[str, Any]:
-    fix = "\n".join(fix_line(step) for step in hypothesis.fix) or "No typed fix is known."
+    fix = "\n".join(bare_lines(hypothesis.fix)) or "No typed fix is known."
     sources = ", ".join(hypothesis.sources)
     text = f"{clean(hypothesis.title)}\n\nFix:\n{fix}" + (f"\n\nSources: {clean(sources)}" if sources else "")
     tags = [tag for tag in ("sglang", hypothesis.kind, hypothesis.category, hypothesis.status) if tag]
@@ -99,7 +99,7 @@ def _markdown(hypothesis: HypothesisInfo) -> str:
     """The rule's help as code hosts show it."""
     lines = [f"**{escape(hypothesis.title)}**", ""]
     if hypothesis.fix:
-        lines += ["Fix:", "", *code_block([fix_line(step) for step in hypothesis.fix], "diff")]
+        lines += ["Fix:", "", *code_block(bare_lines(hypothesis.fix), "diff")]
     lines += [f"- fixed when: {escape(text)}" for text in hypothesis.verify]
     lines += [f"- source: {escape(source)}" for source in hypothesis.sources]
     return "\n".join(lines)
