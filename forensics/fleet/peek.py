@@ -31,8 +31,8 @@ from forensics.schema.options import Options
 
 PEEK = 64 << 10
 """Bytes read at each end of a log."""
-SHARE = 64
-"""Objects that one process looks at in one go: more than its start costs."""
+SHARE = 16
+"""Objects that one process looks at in one go."""
 _UNFOLDED = 1 << 20
 _ADDRESS = re.compile(
     rb"(?:dist_init_addr['\"]?[=:] ?|--dist-init-addr[= ]|--nccl-init-addr[= ])['\"]?([\w.\-:\[\]]{3,200})"

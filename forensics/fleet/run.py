@@ -49,7 +49,7 @@ def plan(names: Sequence[str], settings: Settings, by: str = "") -> Planned:
     settings = replace(settings, options=portable(settings.options))
     listing = list_objects(names, settings.storage)
     remote = any(o.remote for o in listing.objects)
-    threads = 32 if remote else min(4, cores())
+    threads = 32 if remote else 1
     peeks = peek_all(listing.objects, settings.storage, settings.limits.stall, threads, cores())
     seen = [Seen(o, p) for o, p in zip(listing.objects, peeks, strict=True)]
     groups = group_by(seen, by) if by else group(seen)
