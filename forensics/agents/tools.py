@@ -29,7 +29,7 @@ from forensics.output.json import render
 from forensics.replay.base import base_command
 from forensics.replay.edits import Change
 from forensics.replay.plan import make_plan
-from forensics.replay.steps import alternatives, changes_of
+from forensics.replay.steps import alternatives, changes_of, left_open
 from forensics.schema.options import SYMPTOMS, Options
 from forensics.schema.report import HypothesisInfo, LaunchInfo, Report
 
@@ -153,7 +153,7 @@ class Toolbox:
         if fix:
             changes = [Change.parse(text) for text in fix]
         elif chosen is not None:
-            changes, by_hand = changes_of(chosen, focus)
+            changes, by_hand = ([], []) if left_open(chosen) else changes_of(chosen, focus)
         else:
             changes = []
         if not changes:
