@@ -1,9 +1,12 @@
 """From a hypothesis' fix to changes: alternatives, steps that belong together, names of the log's own release."""
 
+import re
 from pathlib import Path
 
 import pytest
 
+from forensics.agents.jail import Jail
+from forensics.agents.tools import Toolbox
 from forensics.errors import ReplayError
 from forensics.replay.base import Base
 from forensics.replay.command import run_replay
@@ -130,3 +133,9 @@ def test_samples_whose_fix_is_open_end_with_2(sample, capsys):
     with pytest.raises(ReplayError, match="leaves a value to you"):
         run_replay(Request(logs=(str(log),)))
     assert "<" not in capsys.readouterr().out
+
+
+def test_an_agent_is_given_no_command_where_the_value_is_left_open():
+    log = Path(__file__).parents[1] / "samples/cases/w-tp-size-not-dividing-heads-3/log.txt"
+    told = Toolbox(Jail(log.parent)).replay_plan([str(log)])
+    assert re.search(r'"runnable": ?false', told) and "divisor of all head counts" in told
