@@ -23,7 +23,9 @@ def command(folder: Path, *flags: str, needs: str = "", fails: str = "nan", port
     """A launch command of the stand-in; the model is a folder that is there."""
     (folder / "model").mkdir(exist_ok=True)
     told = f"FAKE_NEEDS='{needs}' FAKE_FAILS={fails} FAKE_STARTS={folder}/starts {env}".strip()
-    words = f"{told} PYTHONPATH={FAKE} {sys.executable} -m sglang.launch_server --model-path {folder}/model --device cpu"
+    words = (
+        f"{told} PYTHONPATH={FAKE} {sys.executable} -m sglang.launch_server --model-path {folder}/model --device cpu"
+    )
     return f"{words} --port {port or free_port()} {' '.join(flags)}".strip()
 
 

@@ -135,4 +135,6 @@ def test_a_sarif_validator_has_no_complaint(name, tmp_path):
     for kind in ("Sarif", "Ghas"):
         command = [MULTITOOL, "validate", str(path), "--rule-kind", kind]
         done = subprocess.run(command, capture_output=True, text=True, timeout=120)
-        assert done.returncode == 0 and not [x for x in done.stdout.splitlines() if ": error " in x or ": warning " in x]
+        assert done.returncode == 0 and not [
+            x for x in done.stdout.splitlines() if ": error " in x or ": warning " in x
+        ]
