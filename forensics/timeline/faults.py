@@ -13,6 +13,7 @@ from forensics.schema.rank import Rank
 from forensics.timeline import component, roles
 from forensics.timeline.firsts import firsts
 from forensics.timeline.lookup import OPAQUE, Rows, rows_of_shapes, within
+from forensics.timeline.sieve import needle
 
 MAX_FAULTS = 20_000
 MAX_ROWS = 4096
@@ -55,6 +56,9 @@ _STAMPED_ERROR = re.compile(
     rb"(?:\x1b\[[0-9;]*m)*\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d\S{0,20}"
     rb"(?:\x1b\[[0-9;]{0,12}m|[\s|-]){1,16}(?:ERROR|CRITICAL|FATAL)\b"
 )
+_REQUEST_ERROR = re.compile(r"(?:ERROR:? +)?Error in request: ")
+_POD_KILLED = needle(r"^\s*(?:Reason:\s+OOMKilled\b|\"?OOMKilled\"?: true\b|reason: OOMKilled\b)")
+"""How `kubectl describe`, `kubectl get -o yaml` and `docker inspect` state it, indented."""
 _UVICORN_ERROR = re.compile(r"^(?:ERROR|CRITICAL): ")
 
 
@@ -192,12 +196,22 @@ def _from_raised(table: EventTable, index: int, block: Block, raised: Raised) ->
     return fault
 
 
-def _announced_as_noise(table: EventTable, block: Block) -> bool:
-    """Whether the logged line at the head of a traceback, or right above it, says that it does not matter."""
+def _announcing(table: EventTable, block: Block) -> tuple[int, ...]:
+    """The logged line at the head of a traceback, and the one right above a bare head."""
     head, above = block.head, max(0, block.head - 1)
     bare = table.text(head).startswith("Traceback") and not table.flags[head] & HEADED
     own = bare and table.source[above] == table.source[head] and table.rank[above] == table.rank[head]
-    for row in (head, above) if own else (head,):
+    return (head, above) if own else (head,)
+
+
+def _announced_as_request(table: EventTable, block: Block) -> bool:
+    """Whether the HTTP process logs the traceback as that of one request, which it answers with an error."""
+    return any(_REQUEST_ERROR.match(table.text(row)) for row in _announcing(table, block))
+
+
+def _announced_as_noise(table: EventTable, block: Block) -> bool:
+    """Whether the logged line at the head of a traceback, or right above it, says that it does not matter."""
+    for row in _announcing(table, block):
         phrase = roles.phrase_of(table.text(row).strip())
         if phrase is not None and phrase.nature == roles.NOISE and phrase.key in _HARMLESS_TRACES:
             return True
@@ -229,7 +243,7 @@ def _from_traceback(table: EventTable, index: int, block: Block) -> Fault:
     phrase = roles.phrase_of(whole.strip().split("\n", 1)[0])
     nature = phrase.nature if phrase else roles.CAUSE
     key = phrase.key if phrase else ""
-    if _of_request(block.frames):
+    if _of_request(block.frames) or _announced_as_request(table, block):
         if key == "pipe-closed":
             nature, key = roles.CLIENT, roles.CLIENT_GONE
         nature = roles.CLIENT if nature == roles.CAUSE else nature
@@ -325,6 +339,8 @@ def _judged(table: EventTable) -> dict[int, Judgement]:
         plain = (s for s in table.shapes if s.kind not in OPAQUE and (s.kind not in _BLOCK_KINDS or s.kind in _HEADS))
         judged = ((s.id, _judge(s, first.text(s.id), first.heads[s.id])) for s in plain)
         found = table.memo["judged"] = {shape: said for shape, said in judged if said is not None}
+        ended = (s for s, _ in first.matching(_POD_KILLED) if s.kind == "frame-source")
+        found |= {s.id: (roles.CAUSE, "oom-killed", "") for s in ended}
     return found
 
 

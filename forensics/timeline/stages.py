@@ -115,13 +115,14 @@ def find_marks(table: EventTable, inside: Rows) -> tuple[StageMark, ...]:
 
 
 def _with_first_decode(table: EventTable, inside: Rows, marks: tuple[StageMark, ...]) -> tuple[StageMark, ...]:
-    """Decode batch lines prove serving where no `ready` line was printed (warm-up skipped, or its request failed):
-    the start-up request is too short to print one."""
+    """Decode batch lines prove serving where no `ready` line was printed (warm-up skipped, or its request failed; an
+    excerpt without its start-up): the start-up request is too short to print one. One rank of a group prints them for
+    all."""
     series = table.series.get("decode")
-    up = next((m.row for m in marks if m.stage == "warmup"), None)
-    if series is None or up is None or any(m.stage == "serving" for m in marks):
+    if series is None or any(m.stage == "serving" for m in marks):
         return marks
-    at = np.flatnonzero(series_inside(series, table, inside) & (series.row > up))
+    begun = next((m.row for m in marks if m.stage == "warmup"), marks[-1].row if marks else -1)
+    at = np.flatnonzero(series_inside(series, table, inside) & (series.row > begun))
     if not len(at):
         return marks
     first = int(at[0])

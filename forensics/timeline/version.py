@@ -20,7 +20,7 @@ from forensics.timeline.facts_sheet import Sheet
 from forensics.timeline.sieve import Sieve
 from forensics.timeline.version_argparse import Evidence, usage_evidence
 from forensics.timeline.version_batches import batch_evidence
-from forensics.timeline.version_fields import MIN_FIELDS, field_bounds
+from forensics.timeline.version_fields import MIN_FIELDS, FieldBound, field_bounds
 
 MIN_MESSAGE = 10
 LAST_CALL_FORM, FIRST_DICT_FORM = "0.5.18", "0.5.19"
@@ -84,6 +84,8 @@ def _dump(facts: dict[str, Fact]) -> Iterator[Evidence]:
     if "model_path" in fields:
         yield from _form(fields["model_path"])
     low, high = field_bounds(fields)
+    if _abridged(low, high):
+        high = None
     for bound, lower in ((low, True), (high, False)):
         if bound is None:
             continue
@@ -95,6 +97,15 @@ def _dump(facts: dict[str, Fact]) -> Iterator[Evidence]:
         verb = "has" if bound.present else "lacks"
         reason = f"server_args {verb} {bound.field}"
         yield Evidence(reason, where, bound.release if lower else None, None if lower else bound.release, 1)
+
+
+def _abridged(low: FieldBound | None, high: FieldBound | None) -> bool:
+    """Whether a dump has a field of a later release and lacks one of an earlier release, with releases in between:
+    somebody shortened it, and what it lacks proves nothing."""
+    if low is None or high is None or not older(high.release, low.release):
+        return False
+    following = catalog().after(high.release)
+    return following is not None and older(following, low.release)
 
 
 def _form(fact: Fact) -> Iterator[Evidence]:
