@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import signal
 import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -81,11 +85,18 @@ def watch(
     )
     voice = Voice(sys.stderr, every, quiet)
     follower = _follower(log, new, wait_for_file, tee, parse_size(keep))
+    code: int | None = None
     running = Watch(follower, options, load(options), voice, plan, lambda r: _report(r, format, output, tee))
-    try:
-        return running.run()
-    except KeyboardInterrupt:
+    with _interrupts() as told:
+        try:
+            code = running.run()
+            if not told:
+                return code
+        except KeyboardInterrupt:
+            pass
         voice.say(f"interrupted; {running.state.line(0)}")
+        if code is not None:
+            return 130
     if log == "-":
         # Ctrl-C reaches the server in front of the pipe, too: its last words still come.
         try:
@@ -94,6 +105,25 @@ def watch(
         except KeyboardInterrupt:
             pass
     return 130
+
+
+@contextmanager
+def _interrupts() -> Iterator[list[int]]:
+    """Signals of Ctrl-C inside the block. Python drops an interrupt that arrives in a clean-up: the list keeps it."""
+    told: list[int] = []
+
+    def stop(number: int, _frame: object) -> None:
+        told.append(number)
+        raise KeyboardInterrupt
+
+    if threading.current_thread() is not threading.main_thread():
+        yield told
+        return
+    before = signal.signal(signal.SIGINT, stop)
+    try:
+        yield told
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def _follower(log: str, new: bool, wait_for_file: bool, tee: bool, keep: int) -> Follower:
