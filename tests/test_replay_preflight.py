@@ -127,8 +127,12 @@ def test_a_model_that_is_not_there_is_refused_and_a_hub_name_is_not_checked(host
     assert next(f for f in preflight(host, hub, facts(), None, str(tmp_path)) if f.name == "model").ok
 
 
-def test_the_disk_is_looked_at(host, tmp_path):
-    assert "free for logs" in found(host, tmp_path, facts())["disk"].text
+def test_a_disk_without_room_for_logs_is_refused(host, tmp_path, monkeypatch):
+    fine = found(host, tmp_path, facts())["disk"]
+    assert "free for logs" in fine.text
+    monkeypatch.setattr("forensics.replay.preflight._DISK_BYTES", 1 << 60)
+    bad = found(host, tmp_path, facts())["disk"]
+    assert not bad.ok and not bad.forcible and bad.hint == "free some space"
 
 
 def test_force_overrides_advice_and_nothing_impossible(tmp_path):
