@@ -44,6 +44,7 @@ class Server:
         os.makedirs(os.path.dirname(self.log) or ".", exist_ok=True)
         if self.cidfile and os.path.dirname(self.cidfile) == os.path.dirname(self.log) and os.path.exists(self.cidfile):
             os.unlink(self.cidfile)  # our own, of an earlier try: a client refuses an id file that is there
+        open(self.log, "wb").close()  # words of an earlier, interrupted try are not this server's
         out = open(self.log, "ab", buffering=0)  # noqa: SIM115
         try:
             self.process = subprocess.Popen(
