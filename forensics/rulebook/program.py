@@ -7,13 +7,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
-import re2
-
 from forensics.engine.mask import SHAPE_LENGTH, fold
 from forensics.engine.table import EventTable, Shape
 from forensics.grammar.line import line_grammar
 from forensics.rulebook.literals import digit_blind, required
-from forensics.rulebook.patterns import Pattern, compiled, new_set
+from forensics.rulebook.patterns import Pattern, compiled
+from forensics.rulebook.prefilter import Prefilter, prefilter
 from forensics.schema.signal import Rule
 
 Rules = Mapping[str, Rule] | Iterable[Rule]
@@ -60,21 +59,14 @@ class Ready:
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """All rules of a run. `literals` finds texts that patterns cannot do without; `owners[i]` are the rules that need
-    literal i, `always` the rules without one."""
+    """All rules of a run, and what tells which of them a text may satisfy."""
 
     ready: tuple[Ready, ...]
-    literals: re2.Set | None
-    owners: tuple[tuple[int, ...], ...]
-    always: tuple[int, ...]
+    prefilter: Prefilter
 
     def candidates(self, text: str) -> list[int]:
         """Indexes of the rules that this text may satisfy."""
-        found = set(self.always)
-        if self.literals is not None:
-            for literal in self.literals.Match(text.lower()) or ():
-                found.update(self.owners[literal])
-        return sorted(found)
+        return sorted(self.prefilter.near(text))
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,28 +84,13 @@ def program_of(rules: Rules) -> Program:
 
 @lru_cache(maxsize=8)
 def _program(rules: tuple[Rule, ...]) -> Program:
-    ready = tuple(_ready(rule) for rule in rules)
-    needs: dict[str, list[int]] = {}
-    always: list[int] = []
-    for index, rule in enumerate(rules):
-        wanted = [required(p) for p in rule.patterns]
-        if any(w is None for w in wanted):
-            always.append(index)
-        for literal in {x for w in wanted if w for x in w}:
-            needs.setdefault(literal, []).append(index)
-    return Program(ready, _literal_set(needs), tuple(map(tuple, needs.values())), tuple(always))
+    return Program(tuple(map(_ready, rules)), prefilter(map(_needed, rules)))
 
 
-def _literal_set(literals: Iterable[str]) -> re2.Set | None:
-    """A set that finds which of the texts a line holds; None where there are none."""
-    found = new_set()
-    texts = list(literals)
-    for text in texts:
-        found.Add(re2.escape(text))
-    if not texts:
-        return None
-    found.Compile()
-    return found
+def _needed(rule: Rule) -> frozenset[str] | None:
+    """Texts of which a rule needs one; None where one of its patterns does without."""
+    wanted = [required(pattern) for pattern in rule.patterns]
+    return None if any(w is None for w in wanted) else frozenset().union(*(w for w in wanted if w))
 
 
 def _ready(rule: Rule) -> Ready:

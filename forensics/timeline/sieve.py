@@ -10,10 +10,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-import re2
-
 from forensics.rulebook.literals import required
-from forensics.rulebook.patterns import new_set
+from forensics.rulebook.prefilter import Prefilter, prefilter
 
 _LOOKAROUND = ("(?=", "(?!", "(?<=", "(?<!")
 
@@ -31,45 +29,27 @@ class Sieve:
 
     def __init__(self) -> None:
         self._patterns: list[str] = []
-        self._set: re2.Set | None = None
-        self._owners: list[tuple[int, ...]] = []
-        self._always: frozenset[int] = frozenset()
+        self._filter: Prefilter | None = None
 
     def __len__(self) -> int:
         return len(self._patterns)
 
     def add(self, pattern: str) -> int:
         """Register a pattern; gives its number."""
-        self._set = None
+        self._filter = None
         self._patterns.append(pattern)
         return len(self._patterns) - 1
 
     def near(self, text: str) -> frozenset[int]:
         """Numbers of the needles that `text` may match; all others it surely does not."""
-        if self._set is None:
-            self._make()
-        assert self._set is not None
-        found = self._set.Match(text.lower())
-        if not found:
-            return self._always
-        return self._always.union(*(self._owners[literal] for literal in found))
+        if self._filter is None:
+            self._filter = prefilter(map(_needed, self._patterns))
+        return self._filter.near(text)
 
-    def _make(self) -> None:
-        needs: dict[str, list[int]] = {}
-        always: list[int] = []
-        for number, pattern in enumerate(self._patterns):
-            wanted = None if any(mark in pattern for mark in _LOOKAROUND) else required(pattern)
-            if wanted is None:
-                always.append(number)
-            for literal in wanted or ():
-                needs.setdefault(literal, []).append(number)
-        literals = new_set()
-        for literal in (*needs, "\x00never"):
-            literals.Add(re2.escape(literal))
-        literals.Compile()
-        self._owners = [*map(tuple, needs.values()), ()]
-        self._always = frozenset(always)
-        self._set = literals
+
+def _needed(pattern: str) -> frozenset[str] | None:
+    """Texts of which a pattern needs one; None where it does without, or its look-around hides which."""
+    return None if any(mark in pattern for mark in _LOOKAROUND) else required(pattern)
 
 
 _SIEVE = Sieve()
