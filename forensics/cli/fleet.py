@@ -70,7 +70,8 @@ def run(
 ) -> int:
     """Analyze every incident among many logs into one dataset."""
     from forensics.cli.times import parse_size
-    from forensics.fleet.engine import choose, cores
+    from forensics.engine.forked import cores
+    from forensics.fleet.engine import choose
     from forensics.fleet.plan import Settings
     from forensics.fleet.remote import Limits
     from forensics.fleet.run import plan

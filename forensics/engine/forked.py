@@ -23,8 +23,12 @@ _ALIGN = 64
 
 def spare_core() -> bool:
     """Whether a child can run beside this process."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return cores > 1 and hasattr(os, "fork")
+    return cores() > 1 and hasattr(os, "fork")
+
+
+def cores() -> int:
+    """Cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 class Forked(Generic[T]):

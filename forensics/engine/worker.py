@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
@@ -15,7 +14,7 @@ import numpy.typing as npt
 
 from forensics.engine import compiled
 from forensics.engine.chunk import ChunkScanner, Hot, Rows
-from forensics.engine.forked import Forked
+from forensics.engine.forked import Forked, cores
 from forensics.engine.lines import Kernel, NumpyKernel
 from forensics.engine.mask import DIGITS_TO_ZERO
 from forensics.engine.numbers import PAD, PADDING
@@ -85,7 +84,7 @@ class Started:
         progress: Progress | None = None,
         lead: int = 0,
     ) -> None:
-        count = processes or process_count(source.size, len(os.sched_getaffinity(0)))
+        count = processes or process_count(source.size, cores())
         ranges = list(pairwise(cut_points(source, count, probe, forced, lead)))
         if engine == "compiled" and len(ranges) > 1:
             compiled.prepare()

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
 from typing import Protocol
 
+from forensics.engine.forked import cores
 from forensics.errors import UsageError
 from forensics.fleet.job import Outcome, run_job
 from forensics.fleet.plan import Job
@@ -30,11 +30,6 @@ class Engine(Protocol):
     def run(self, jobs: Sequence[Job], work: Work = run_job) -> Iterator[Outcome]: ...
 
     def close(self) -> None: ...
-
-
-def cores() -> int:
-    """Cores that this process may use."""
-    return len(os.sched_getaffinity(0))
 
 
 def choose(name: str, workers: int, address: str = "") -> Engine:
