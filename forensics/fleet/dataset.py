@@ -73,6 +73,14 @@ class Dataset:
             row = connection.execute("select part from incidents where incident = ?", [incident]).fetchone()
         return self.read_part(str(row[0])) if row and re.fullmatch("[0-9a-f]{40}", str(row[0])) else None
 
+    def counts(self) -> tuple[int, int, int]:
+        """Incidents with a failure, incidents that could not be analyzed, and problems, as the summary has them."""
+        with contextlib.closing(sqlite3.connect(self.folder / SUMMARY)) as connection:
+            (failed,) = connection.execute("select count(*) from incidents where failed").fetchone()
+            (bad,) = connection.execute("select count(*) from incidents where status != 'ok'").fetchone()
+            (problems,) = connection.execute("select count(*) from problems").fetchone()
+        return failed, bad, problems
+
     def finished(self, incident: Incident) -> bool:
         """Whether an earlier run finished this incident for good."""
         found = self.read_part(incident.key)

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from forensics.engine.forked import cores
 from forensics.fleet.dataset import Dataset, parquet_library
-from forensics.fleet.engine import Engine, cores
+from forensics.fleet.engine import Engine
 from forensics.fleet.group import Seen, compiled_pattern, group, group_by
 from forensics.fleet.job import died_part
 from forensics.fleet.objects import Listing, list_objects
@@ -82,11 +83,6 @@ def run(planned: Planned, folder: Path, engine: Engine, parquet: bool = True, qu
 
 
 def _result(dataset: Dataset, planned: Planned, analyzed: int) -> Result:
-    failed = bad = problems = 0
-    for part in dataset.parts(planned.incidents):
-        row = part["tables"]["incidents"][0]
-        failed += bool(row.get("failed"))
-        bad += row["status"] != "ok"
-        problems += len(part["tables"].get("problems", ()))
+    failed, bad, problems = dataset.counts()
     count = len(planned.incidents)
-    return Result(count, analyzed, count - analyzed, failed, bad, problems + len(planned.listing.problems))
+    return Result(count, analyzed, count - analyzed, failed, bad, problems)
