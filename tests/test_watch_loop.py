@@ -16,11 +16,17 @@ def knowledge():
     return load(Options())
 
 
-def test_warns_while_the_server_lives_and_reports_at_its_death(tmp_path, knowledge):
+def crashing(folder):
+    """A log that ends just before the parent is told of the crash, and what comes after."""
     lines = CRASH.read_bytes().split(b"\n")
     sigquit = next(i for i, x in enumerate(lines) if b"eceived sigquit" in x or b"SIGQUIT received" in x)
-    log = tmp_path / "server.log"
+    log = folder / "server.log"
     log.write_bytes(b"\n".join(lines[:sigquit]) + b"\n")
+    return log, b"\n".join(lines[sigquit:])
+
+
+def test_warns_while_the_server_lives_and_reports_at_its_death(tmp_path, knowledge):
+    log, rest = crashing(tmp_path)
     clock, reports = Clock(), []
     loop, out = watching(log, knowledge, clock, reports)
     assert not loop.step()
@@ -29,7 +35,7 @@ def test_warns_while_the_server_lives_and_reports_at_its_death(tmp_path, knowled
     assert not loop.step(), "nothing has said that the server is over"
     assert "warning: first failure" in out.getvalue()
     with log.open("ab") as more:
-        more.write(b"\n".join(lines[sigquit:]))
+        more.write(rest)
     clock.now += 60
     assert not loop.step()
     clock.now += 5
@@ -40,10 +46,7 @@ def test_warns_while_the_server_lives_and_reports_at_its_death(tmp_path, knowled
 
 
 def test_a_failure_that_nothing_follows_is_a_death_after_the_longest_wait(tmp_path, knowledge):
-    lines = CRASH.read_bytes().split(b"\n")
-    sigquit = next(i for i, x in enumerate(lines) if b"eceived sigquit" in x or b"SIGQUIT received" in x)
-    log = tmp_path / "server.log"
-    log.write_bytes(b"\n".join(lines[:sigquit]) + b"\n")
+    log, _ = crashing(tmp_path)
     clock, reports = Clock(), []
     loop, _ = watching(log, knowledge, clock, reports)
     loop.step()
