@@ -19,10 +19,13 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import suppress
 from typing import Any
 
 MARK = "FORENSICS_REPLAY_ID"
 READ_MAX = 1 << 20
+PRIVATE = 0o700
+"""Of the replay's folder: a server's raw log may hold keys and prompts."""
 
 
 class Server:
@@ -41,7 +44,7 @@ class Server:
                 env[key] = str(value)
         env[MARK] = self.mark
         self.log = request["log"]
-        os.makedirs(os.path.dirname(self.log) or ".", exist_ok=True)
+        os.makedirs(os.path.dirname(self.log) or ".", mode=PRIVATE, exist_ok=True)
         if self.cidfile and os.path.dirname(self.cidfile) == os.path.dirname(self.log) and os.path.exists(self.cidfile):
             os.unlink(self.cidfile)  # our own, of an earlier try: a client refuses an id file that is there
         open(self.log, "wb").close()  # words of an earlier, interrupted try are not this server's
@@ -76,23 +79,22 @@ class Server:
                 break
             self.signal_all(signal.SIGKILL)
             time.sleep(0.1)
-        try:
+        with suppress(subprocess.TimeoutExpired):
             self.process.wait(5)
-        except subprocess.TimeoutExpired:
-            pass
         self.stopped = True
 
     def signal_all(self, number: int) -> None:
-        try:
+        with suppress(OSError):
             if self.process.poll() is None:
                 os.killpg(self.process.pid, number)
-        except (OSError, ProcessLookupError):
-            pass
-        for pid in marked(self.mark):
-            try:
-                os.kill(pid, number)
-            except OSError:
-                pass
+        signal_marked(self.mark, number)
+
+
+def signal_marked(mark: str, number: int) -> None:
+    """A signal to every process that carries this mark."""
+    for pid in marked(mark):
+        with suppress(OSError):
+            os.kill(pid, number)
 
 
 def stop_container(client: list[str], cidfile: str | None) -> bool:
@@ -102,11 +104,8 @@ def stop_container(client: list[str], cidfile: str | None) -> bool:
     try:
         with open(cidfile) as file:
             container = file.read().strip()
-    except OSError:
-        return False
-    if not container:
-        return False
-    try:
+        if not container:
+            return False
         null = subprocess.DEVNULL
         subprocess.run([*client, "stop", "-t", "10", container], stdin=null, stdout=null, stderr=null, timeout=60)
     except (OSError, subprocess.SubprocessError):
@@ -122,11 +121,7 @@ def marked(mark: str) -> list[int]:
 def holding(needle: bytes) -> list[int]:
     """Process ids (not our own) whose environment holds these bytes; zombies do not count."""
     found: list[int] = []
-    try:
-        names = os.listdir("/proc")
-    except OSError:
-        return found
-    for name in names:
+    for name in os.listdir("/proc") if os.path.isdir("/proc") else ():
         if not name.isdigit() or int(name) == os.getpid():
             continue
         try:
@@ -210,9 +205,18 @@ class Agent:
 
     def op_put(self, request: dict[str, Any]) -> dict[str, Any]:
         """Write a file of the replay's own folder there."""
-        os.makedirs(os.path.dirname(request["path"]) or ".", exist_ok=True)
+        os.makedirs(os.path.dirname(request["path"]) or ".", mode=PRIVATE, exist_ok=True)
         with open(request["path"], "w", encoding="utf-8", newline="") as file:
             file.write(request["text"])
+        return {}
+
+    def op_clear(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Remove files that this replay wrote here, and their folder when nothing else is in it."""
+        for path in request["paths"]:
+            with suppress(OSError):
+                os.unlink(path)
+        with suppress(OSError):
+            os.rmdir(request["folder"])
         return {}
 
     def op_ours(self, request: dict[str, Any]) -> dict[str, Any]:
@@ -261,11 +265,7 @@ class Agent:
         """End what an earlier replay left behind: its container, and only processes that carry exactly this mark."""
         stop_container(request.get("client") or [], request.get("cidfile"))
         for number in (signal.SIGTERM, signal.SIGKILL):
-            for pid in marked(request["mark"]):
-                try:
-                    os.kill(pid, number)
-                except OSError:
-                    pass
+            signal_marked(request["mark"], number)
             deadline = time.monotonic() + (10 if number == signal.SIGTERM else 5)
             while time.monotonic() < deadline and marked(request["mark"]):
                 time.sleep(0.1)

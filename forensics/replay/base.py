@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from shlex import quote
 
 from forensics.errors import ReplayError
+from forensics.frozen import frozen
 from forensics.grammar.command import Command
 from forensics.replay.edits import read_server, settable
 from forensics.replay.script import Script, read_script, resolved
@@ -29,7 +30,7 @@ _VENV = re.compile(r"((?!/usr/).*)/lib(?:64)?/python[\d.]+/site-packages/")
 _ALWAYS = ("model_path", "tp_size", "dp_size", "pp_size", "ep_size", "host", "port", "device", "nnodes")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Base:
     """`text` is the server's own command; `origin` says in words where it comes from. `script`: the user's script
     around it, run by bash before the command (never anything out of a log). `notes` are what the reader must know."""

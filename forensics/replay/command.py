@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import json
-import shutil
 import sys
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from forensics.errors import ReplayError
+from forensics.frozen import frozen
 from forensics.knowledge.roots import load_config
 from forensics.replay.base import Base, base_command
 from forensics.replay.dump import read_dump
@@ -27,6 +26,7 @@ from forensics.replay.propose import Proposer, analysis_of
 from forensics.replay.record import Tried, remember
 from forensics.replay.request import Request, keep, resumed
 from forensics.replay.run import LIMITS
+from forensics.replay.sealed import masked_copy
 from forensics.replay.session import Session, Settings, clean_up, remote_folder
 from forensics.replay.show import Screen
 from forensics.replay.verify import Failing, Judgement, focus
@@ -38,7 +38,7 @@ _LOG_KEPT = 64 << 20
 """Bytes of a given log that are copied into the run folder; of a larger one the report is kept."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Job:
     """What was planned, and over which log."""
 
@@ -143,7 +143,7 @@ def _run(job: Job, host: Host) -> int:
     folder = _folder(job, host)
     until = time.monotonic() + _duration(request.budget)
     facts = ask_facts(host, plans[0].base)
-    folder.save("host.json", _json(facts.data))
+    folder.save_tree("host.json", facts.data)
     found = preflight(host, plans[0], facts, job.launch, remote_folder(host, folder))
     screen.preflight(found)
     try:
@@ -158,7 +158,7 @@ def _run(job: Job, host: Host) -> int:
     )
     session = Session(host, folder, settings, Failing.of(job.launch), screen.progress)
     load = [job.load.concurrency, job.load.count, job.load.tokens]
-    folder.save("requests.json", _json({"load": load, "recorded": job.recorded[:1000]}))
+    folder.save_tree("requests.json", {"load": load, "recorded": job.recorded[:1000]})
     with screen.live():
         tried, plan = _carry_out(job, session, lambda: time.monotonic() > until)
     judgement = tried[-1].judgement
@@ -167,6 +167,8 @@ def _run(job: Job, host: Host) -> int:
     folder.update(verdict=judgement.word, why=judgement.why, applied=applied, **({"step": step} if step else {}))
     screen.verdict(judgement, folder, plan)
     _remember(job, folder, tried, facts, host)
+    if judgement.word != "inconclusive":
+        folder.finished()
     return 0 if judgement.word in GOOD else 1
 
 
@@ -187,7 +189,7 @@ def _folder(job: Job, host: Host) -> RunFolder:
         folder.save("given.report.json", job.report.model_dump_json(by_alias=True, indent=1) + "\n")
     for number, log in enumerate(map(Path, request.logs), 1):
         if log.is_file() and log.stat().st_size <= _LOG_KEPT:
-            shutil.copyfile(log, folder.path / f"given-{number}-{log.name}")
+            masked_copy(log, folder.path / f"given-{number}-{log.name}")
     return folder
 
 
@@ -240,7 +242,3 @@ def _duration(text: str) -> float:
         return float(number) * (unit or 1.0)
     except ValueError:
         raise ReplayError(f"--budget {text}: not a time", hint="write 90m or 3h") from None
-
-
-def _json(data: object) -> str:
-    return json.dumps(data, indent=1, sort_keys=True) + "\n"

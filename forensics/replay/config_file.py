@@ -9,12 +9,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from shlex import quote
 
 import yaml
 
 from forensics.errors import ReplayError
+from forensics.frozen import frozen
 from forensics.replay.edits import Change, Edit, apply, main_spelling
 from forensics.timeline.catalog import catalog
 
@@ -22,7 +22,7 @@ _PLAIN = re.compile(r"[A-Za-z0-9_./+-][A-Za-z0-9_./:+-]*\Z")
 MAX_BYTES = 1 << 20
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ConfigFile:
     """`path` as the command names it, `text` what the file holds."""
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from shlex import quote
 
 from forensics.errors import ReplayError
+from forensics.frozen import frozen
 from forensics.grammar.command import ASSIGNMENT, Command, Word
 
 CONTAINER_CLIENTS = ("docker", "podman", "nerdctl")
@@ -15,7 +15,7 @@ _VERBS = ("run", "exec", "create")
 _HOST_NETWORK = ("--network=host", "--net=host")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Container:
     """How a container of a launch is found again. `client` are the words that call it (`sudo docker`); `cidfile` holds
     its id, None for `exec`, which starts no container of its own."""

@@ -6,10 +6,10 @@ An edit is a replacement of a range of the command's text, so that a diff can sh
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from shlex import quote
 
 from forensics.errors import ReplayError
+from forensics.frozen import frozen
 from forensics.grammar.command import ENV_OPTIONS, Assignment, Command, Flag, read_command
 from forensics.replay.container import after_run, container_client
 from forensics.timeline.catalog import catalog
@@ -28,7 +28,7 @@ def settable(name: str) -> bool:
     return name.startswith(SAFE_ENV_PREFIXES) and name not in _UNSAFE_ENV
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Change:
     """One variable of the launch. `kind` flag or env; `op` set or remove; `value` None for a switch."""
 
@@ -70,7 +70,7 @@ class Change:
         return cls(kind, "set", name, value.strip() if equals else None)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Edit:
     """Replace `[start, end)` (code points) by `text`."""
 

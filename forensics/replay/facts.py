@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
+from forensics.frozen import frozen
 from forensics.grammar.command import Command, Word
 from forensics.replay.base import Base
 from forensics.replay.container import asking_words, container_client
@@ -63,7 +64,7 @@ _ENTERING = frozenset(
 """Programs that run their words somewhere else, or with another Python."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class HostFacts:
     """`data` is the script's answer (empty when it could not be asked; `why` then says so)."""
 

@@ -9,12 +9,12 @@ import subprocess
 import sys
 import threading
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 from urllib.parse import urlsplit
 
 from forensics.errors import ReplayError
+from forensics.frozen import frozen
 
 LEASE_S = 60.0
 """Seconds without a word from here after which the agent ends the server by itself."""
@@ -23,7 +23,7 @@ _CLOSING_S = 90.0
 """Seconds for the agent to stop a container and its processes."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Address:
     """`host`: `local`, or what OpenSSH is to connect to; `port` only where the URL names one."""
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
 from pathlib import Path
 
 from forensics.analysis import analyze
 from forensics.errors import InputError
+from forensics.frozen import frozen
 from forensics.output.mask_bytes import ByteMasker
 from forensics.schema.launch import STAGES
 from forensics.schema.options import Options
@@ -18,7 +18,7 @@ _LONGEST = 1 << 20
 """Bytes of an unfinished line that are held back."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class State:
     """`stage` reached, `ready`, ranks that reached it out of those expected, and the load's progress as text."""
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import hashlib
 import posixpath
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from difflib import SequenceMatcher
 from itertools import pairwise
 
 from forensics.errors import ReplayError
+from forensics.frozen import frozen
 from forensics.grammar.command import Command
 from forensics.replay.base import Base
 from forensics.replay.config_file import ConfigFile
@@ -21,7 +21,7 @@ from forensics.timeline.catalog import catalog
 _DEFAULT = ("127.0.0.1", 30000)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Plan:
     """`before` and `after` are the server's own commands. `config` is the `--config` file as it is, where it was read,
     and `changed` the copy that the changed command is given. `by_hand` are steps that replay does not do."""
@@ -63,7 +63,7 @@ class Plan:
         return Relaunch(self.base, self.after, self.changed or self.config, self.changed is not None)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Relaunch:
     """One command to launch: `config` is what its `--config` file holds, written to a copy first where `copied`."""
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import posixpath
-from dataclasses import dataclass
 
 from forensics.errors import ReplayError
+from forensics.frozen import frozen
 from forensics.grammar.command import Command
 from forensics.replay.container import container_client
 from forensics.replay.edits import main_spelling
@@ -18,7 +18,7 @@ _DISK_BYTES = 1 << 30
 _OWN_PYTHON = "name the server's own Python with --python, or in --launch"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Finding:
     """One result of preflight. `refuse`: the run must not start (unless `--force` and `forcible`)."""
 

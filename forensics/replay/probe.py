@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from forensics.errors import ReplayError
+from forensics.frozen import frozen
 
 PROMPTS = (
     "List the first ten prime numbers and say why each of them is prime.",
@@ -20,7 +20,7 @@ PROMPTS = (
 """Fixed texts, so that two probes of one server can be compared."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Load:
     """`concurrency` requests in flight, `count` in all, `tokens` new tokens each; `seconds` bounds the whole. For
     `settle` seconds the server must stay alive afterwards: a broken kernel may be reported late."""
@@ -32,7 +32,7 @@ class Load:
     settle: float = 5.0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Check:
     """One statement about the probe: held or not, with what was seen."""
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from forensics.analysis import analyze
 from forensics.diagnose.fill import suggested
 from forensics.errors import ReplayError
+from forensics.frozen import frozen
 from forensics.replay.base import Base
 from forensics.replay.config_file import ConfigFile
 from forensics.replay.edits import Change
@@ -18,7 +17,7 @@ from forensics.schema.report import HypothesisInfo, LaunchInfo, Report
 from forensics.timeline.catalog import catalog
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Proposer:
     """Makes plans over one base command. `config` is its `--config` file where it was read."""
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import time
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from forensics.frozen import frozen
 from forensics.history import Attempt, History, Verdict, default_path
 from forensics.replay.facts import HostFacts
 from forensics.replay.folder import RunFolder
@@ -16,7 +16,7 @@ from forensics.replay.verify import Judgement, focus
 from forensics.schema.report import LaunchInfo, Report
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Tried:
     """One plan (None: nothing could be tried) and what was found about it."""
 

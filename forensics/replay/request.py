@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import Any
 
 from forensics.errors import ReplayError
+from forensics.frozen import frozen
+from forensics.output.mask import MASK
 from forensics.replay.folder import RunFolder
 
 _KEPT = "request.json"
@@ -15,7 +17,7 @@ _PATHS = ("launch_file", "ssh_config", "requests_file", "crash_dump", "db", "his
 _OF_THIS_CALL = ("yes", "resume", "runs")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Request:
     """The command line. See `forensics replay --help` for each."""
 
@@ -63,7 +65,7 @@ def keep(request: Request, folder: RunFolder) -> None:
         data[name] = _whole(data[name]) if data[name] else None
     data["logs"] = [_whole(log) for log in request.logs]
     data["kb"] = [_whole(path) for path in request.kb]
-    folder.save(_KEPT, json.dumps(data, indent=1, sort_keys=True) + "\n")
+    folder.keep(_KEPT, data)
 
 
 def _whole(path: str | Path) -> str:
@@ -78,12 +80,15 @@ def resumed(request: Request) -> Request:
     folder = RunFolder.open(request.resume)
     path = folder.path / _KEPT
     try:
-        data: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        data: dict[str, Any] = folder.kept(_KEPT)
         known = {field.name for field in fields(Request)} - set(_OF_THIS_CALL)
         if not isinstance(data, dict) or not data.keys() <= known:
             raise ValueError("it is not a request of this version")
     except (OSError, ValueError) as error:
         raise ReplayError(f"{path}: {error}", hint="repeat the whole command line with --resume FOLDER") from None
+    if MASK in json.dumps(data):
+        why = "a secret of its command was let go when the replay had its verdict"
+        raise ReplayError(f"{path}: {why}", hint="repeat the whole command line with --resume FOLDER")
     for name in _PATHS:
         data[name] = Path(data[name]) if data.get(name) else None
     for name in ("logs", "fixes", "limits", "allow_env"):

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any
 
+from forensics.frozen import frozen
 from forensics.replay.host import Host
 from forensics.replay.live import LiveLog, State
 from forensics.replay.probe import Check, Load, judge_load, judge_sanity, load_requests, sanity_requests
@@ -27,7 +28,7 @@ LIMITS = {
 _POLL_S = 0.3
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Start:
     """What to start. `argv` is run without a shell; `address` is the server's own (host, port)."""
 
@@ -39,7 +40,7 @@ class Start:
     client: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Outcome:
     """How one launched server did. `end`: answered (alive after the probe), died, timeout, interrupted.
 

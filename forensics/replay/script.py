@@ -10,9 +10,9 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from forensics.errors import ReplayError
+from forensics.frozen import frozen
 from forensics.grammar.command import ASSIGNMENT, Command, read_command, split_words
 from forensics.grammar.script import Simple, simple_commands
 from forensics.timeline.catalog import catalog
@@ -29,7 +29,7 @@ _VARIABLE = re.compile(r"\$(?:(\w+)|\{(\w+)(?::?-([^{}]*))?\})")
 _BY_ITSELF = "give the server's own command with --launch"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Script:
     """`prologue` is what stands before `command`, byte for byte. `asking` holds the lines of it that prepare an
     environment: enough to ask the server's Python. `left_out` are sentences about what is not run."""

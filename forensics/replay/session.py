@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, field, replace
 from typing import Any
 
+from forensics.frozen import frozen
 from forensics.replay.container import CONTAINER_CLIENTS, Container
 from forensics.replay.edits import Change, read_server
 from forensics.replay.folder import RunFolder
@@ -21,7 +22,7 @@ from forensics.schema.options import Options
 from forensics.schema.report import Report
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Settings:
     """How to run: `limits` are seconds per stage, `recorded` requests to replay, `options` those of the analysis."""
 
@@ -69,6 +70,7 @@ class Session:
             outcome = runner.run(start, self.settings.load, list(self.settings.recorded))
         finally:
             self.folder.update(state="idle")
+        clear(self.host, self.remote, [name])
         self._remember(name, launch, start, outcome)
         return outcome
 
@@ -86,7 +88,7 @@ class Session:
         copy = f"{self.remote}/{name}.config.yaml"
         if launch.copied and launch.config is not None:
             self.host.ask("put", path=copy, text=launch.config.text)
-            self.folder.save(f"{name}.config.yaml", launch.config.text)
+            self.folder.save_lines(f"{name}.config.yaml", launch.config.text)
         text, container = launch.prepared(copy, f"{self.remote}/{name}.cid", mark)
         words = [word.value for word in read_server(text).words]
         if launch.base.shell:
@@ -159,6 +161,12 @@ def remote_folder(host: Host, folder: RunFolder) -> str:
     return f"{host.about['cwd']}/.cache/forensics/{folder.name}"
 
 
+def clear(host: Host, remote: str, steps: Iterable[str]) -> None:
+    """Remove what finished steps left on the server's host: the run folder holds the logs, masked."""
+    paths = [f"{remote}/{step}.{what}" for step in steps for what in ("log", "config.yaml", "cid")]
+    host.ask("clear", paths=paths, folder=remote)
+
+
 def _undecided(failing: Failing | None, control: Outcome) -> bool:
     """Whether a control run proves nothing, so that a changed launch after it would not, either."""
     return control.end in ("timeout", "interrupted") and not hangs_again(failing, control)
@@ -174,4 +182,7 @@ def clean_up(host: Host, folder: RunFolder) -> list[int]:
     mark = journal.get("mark") or folder.mark
     left = list(host.ask("kill_marked", mark=mark, client=client, cidfile=cidfile)["left"])
     folder.update(state="idle" if not left else "running")
+    if not left:
+        step = journal.get("step")
+        clear(host, remote_folder(host, folder), {*journal.get("steps", {}), *((step,) if step else ())})
     return left

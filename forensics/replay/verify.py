@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from forensics.frozen import frozen
 from forensics.replay.run import Outcome
 from forensics.schema.report import LaunchInfo, Report
 
 WORDS = ("fixed", "passes", "not-reproduced", "still-failing", "different-failure", "inconclusive")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Failing:
     """What the failing launch showed, and so what the fixed one is held against."""
 
@@ -48,7 +47,7 @@ class Failing:
         return self.finding is not None and self.finding == other.finding
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Judgement:
     """`word` is one of WORDS; `why` says it in a sentence."""
 

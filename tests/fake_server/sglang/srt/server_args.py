@@ -25,6 +25,8 @@ class ServerArgs:
         parser.add_argument("--max-running-requests", type=int)
         parser.add_argument("--mem-fraction-static", type=float)
         parser.add_argument("--served-model-name")
+        parser.add_argument("--api-key")
+        parser.add_argument("--admin-api-key")
         parser.add_argument("--config")
         for name in SWITCHES:
             parser.add_argument(name, action="store_true")
