@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Literal
@@ -16,6 +16,7 @@ from forensics.diagnose.places import Places
 from forensics.engine.begin import Begun, begin
 from forensics.engine.table import EventTable
 from forensics.errors import ForensicsError, UsageError
+from forensics.frozen import frozen
 from forensics.grammar.block_regions import FRAMES_LEFT_OUT, LEFT_OUT, MAX_REGION, MAX_STACK
 from forensics.grammar.blocks import find_blocks
 from forensics.ingest.bundle import is_bundle, reports_of
@@ -31,7 +32,7 @@ from forensics.timeline.launches import LAUNCHES, NEWEST, OLDEST, find_launches
 from forensics.version import VERSION
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Reading:
     """One set of inputs, read: the table, its blocks, and one case for each launch (oldest first)."""
 

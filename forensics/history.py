@@ -12,13 +12,13 @@ import sqlite3
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from sqlite_utils import Database
 
 from forensics.errors import HistoryError
+from forensics.frozen import frozen
 from forensics.output.mask import mask
 from forensics.schema.report import Report
 
@@ -26,7 +26,7 @@ APPLICATION_ID = 0x53474C46  # "SGLF"
 _RETRIES = 60
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Verdict:
     """One proved or refuted fix. `finding` may be empty (a fix that the user named). `changes` as `--flag=value` or
     `K=V` texts. `outcome`: fixed, passes, not-reproduced, still-failing, different-failure, inconclusive."""
@@ -44,7 +44,7 @@ class Verdict:
     at: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Attempt:
     """One server that a replay launched. `ended`: answered, died, timeout, interrupted; `stage` is the last it reached,
     `failure` the line that states its first failure. `step` names it inside its run: control, fixed, rung2 …"""

@@ -7,18 +7,18 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from forensics.errors import InputError
+from forensics.frozen import frozen
 
 HEALTHY = ("healthy", "environment-report")
 """Causes that are none: a launch that works, and an input that holds no launch."""
 UNDETERMINED = "undetermined"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class BenchCase:
     """One log with its truth. `origin`: rendered (composed from the program's formats) or real."""
 

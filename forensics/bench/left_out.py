@@ -14,12 +14,13 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from forensics.analysis import Reading, read, report
 from forensics.bench.cases import HEALTHY, UNDETERMINED, BenchCase
 from forensics.bench.run import Answer, answer, neutral
 from forensics.diagnose.grounds import signals_in
+from forensics.frozen import frozen
 from forensics.knowledge.store import Knowledge
 from forensics.rulebook.patterns import compiled
 from forensics.schema.finding import Finding, LogBlock
@@ -29,7 +30,7 @@ from forensics.schema.signal import Rule
 MAX_EXCERPT = 400
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Shown:
     """What one log gives to a finding that is written from it: by rule id the wordings that it shows, and the lines of
     its first failure."""
@@ -42,7 +43,7 @@ PROGRAM = re.compile(r"[\w.-]+/[\w.-]+@[\w.-]+/[\w./-]+\.\w{1,5}")
 """A source that is a file of a release of a program: `sgl-project/sglang@v0.5.3/python/sglang/srt/server_args.py`."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class HeldOut:
     """One case with the answers of a knowledge base that was not written from it. `answer`: without each of the
     `wordings` that only this log shows; `informed`: with those of them back that were read in the program, of which

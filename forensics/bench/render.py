@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 
 from forensics.bench.left_out import HeldOut
 from forensics.bench.run import STRONG, Answer
 from forensics.bench.score import Scores, Share, confusions, misses, place, score
+from forensics.frozen import frozen
 
 ROWS = (
     ("top-1", "top1"),
@@ -23,7 +23,7 @@ ROWS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Results:
     """All answers, those with the case's own cause left out, and those of held-out cases (empty if not asked for)."""
 

@@ -6,11 +6,12 @@ import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from forensics.analysis import Reading, read, report
 from forensics.bench.cases import BenchCase
+from forensics.frozen import frozen
 from forensics.knowledge.store import Knowledge
 from forensics.schema.options import Options
 from forensics.schema.report import HypothesisInfo, LaunchInfo, Report
@@ -18,7 +19,7 @@ from forensics.schema.report import HypothesisInfo, LaunchInfo, Report
 STRONG = ("established", "likely")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Answer:
     """What the program said about one case: live hypotheses best first as (finding or title, verdict, kind), the
     risks, the place of the first failure, and whether a next step was given."""

@@ -14,15 +14,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 from forensics.bench.cases import HEALTHY, UNDETERMINED
 from forensics.bench.run import STRONG, Answer
+from forensics.frozen import frozen
 
 TOLERANCE = 2
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Share:
     """`right` of `n`."""
 
@@ -35,7 +35,7 @@ class Share:
         return round(100 * self.right / self.n, 1) if self.n else None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Scores:
     """All figures over one group of cases."""
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import subprocess
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from forensics.frozen import frozen
 
 MAX_OUTPUT = 4 << 20
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Part:
     """One file of the bundle. `problem` says why it is missing or incomplete; `how` is the command or the place."""
 

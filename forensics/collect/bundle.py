@@ -7,7 +7,7 @@ import json
 import tarfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import BinaryIO
 
@@ -16,11 +16,12 @@ import zstandard
 from forensics.collect import host
 from forensics.collect.ask import Part
 from forensics.collect.logs import copied, server_log, window_of
+from forensics.frozen import frozen
 from forensics.output.atomic import replacing
 from forensics.version import VERSION
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Wish:
     """`logs` to take along, `pid` of the server (0 unknown), its `python`, `most` bytes of one log, `masked` logs."""
 
@@ -31,7 +32,7 @@ class Wish:
     masked: bool = True
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Entry:
     """One line of the manifest."""
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 import tempfile
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import BinaryIO, cast
 
+from forensics.frozen import frozen
 from forensics.output.mask_bytes import ByteMasker
 
 _STAMP = re.compile(rb"(\d{4}-\d\d-\d\d)[ T](\d\d:\d\d:\d\d)")
@@ -19,7 +19,7 @@ _MARGIN = timedelta(minutes=2)
 _QUARTER = timedelta(minutes=15)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Window:
     """The time of the logs, by their own clock. `shift` is how far the host's local clock is ahead of it: servers in
     containers often stamp in UTC on a host that does not."""

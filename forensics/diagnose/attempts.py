@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from forensics.diagnose.convert import plain, progress_text
 from forensics.diagnose.grounds import AGAINST
@@ -12,6 +11,7 @@ from forensics.diagnose.places import Places
 from forensics.diagnose.tried import GOOD_HAS_IT, concerns, first_failure, reference
 from forensics.diagnose.variables import Trials, Varied
 from forensics.diagnose.verdict import RULED_OUT
+from forensics.frozen import frozen
 from forensics.rulebook.case import Case
 from forensics.schema.report import AttemptInfo, Change
 from forensics.timeline.attempts import same_failure
@@ -20,7 +20,7 @@ MAX_CHANGES = 20
 MAX_COMPARED = 24
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Said:
     """Reasons by launch and finding."""
 

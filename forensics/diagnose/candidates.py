@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from forensics.diagnose.grounds import Ledger, all_of, ledger, signals_in
 from forensics.diagnose.touched import Touched
 from forensics.diagnose.variables import Trials
+from forensics.frozen import frozen
 from forensics.rulebook.case import Case
 from forensics.schema.finding import Finding
 from forensics.schema.options import SYMPTOMS
@@ -18,7 +19,7 @@ DIRECT, ASSUMED, OTHER, SYMPTOM, AFTERMATH, NOTHING = range(6)
 says otherwise; another failure that is no consequence; only the symptom that the user states; only consequences."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Candidate:
     """A finding on a launch. `explains` holds failure ids (and `symptom:garbage`); `role` is one of the constants
     above; `row` is the earliest row of what it explains."""

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
+from forensics.frozen import frozen
 from forensics.rulebook.case import Case
 from forensics.rulebook.versions import overlap
 from forensics.schema.facts import Fact, Value
@@ -33,7 +33,7 @@ OTHER_DEVICES = frozenset({"cpu", "npu", "xpu", "hpu"})
 FAMILIES = ((120, 129, "blackwell"), (100, 110, "blackwell"), (90, 99, "hopper"), (89, 89, "ada"), (80, 88, "ampere"))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Difference:
     """One setting in which a launch and a control differ. `name` is a dotted fact name."""
 
@@ -44,7 +44,7 @@ class Difference:
     where: Span | None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Comparison:
     """The nearest control with the reason for choosing it and all differences."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from forensics.diagnose.attempts import attempts
 from forensics.diagnose.batches import batch_series
@@ -17,6 +16,7 @@ from forensics.diagnose.present import comparison_info, hypothesis_infos
 from forensics.diagnose.risks import risks
 from forensics.diagnose.surroundings import excerpts
 from forensics.diagnose.verdict import ESTABLISHED
+from forensics.frozen import frozen
 from forensics.knowledge.store import Knowledge
 from forensics.rulebook.case import Case
 from forensics.schema.options import Options
@@ -27,7 +27,7 @@ MAX_DIAGNOSED = 100
 """Launches whose causes are looked for: the latest ones, and the one in focus."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Diagnosed:
     """What the diagnosis adds to a report."""
 

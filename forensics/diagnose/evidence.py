@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from forensics.diagnose import exclusion, past
 from forensics.diagnose.candidates import DIRECT, Candidate, Weighed, is_hypothesis
@@ -12,10 +12,11 @@ from forensics.diagnose.grounds import AGAINST, Ground, signals_in
 from forensics.diagnose.past import Past
 from forensics.diagnose.tried import Pair, comparison_ground, refuted_by, still_there, weakened_by
 from forensics.diagnose.verdict import Evidence, support
+from forensics.frozen import frozen
 from forensics.rulebook.case import Case
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Around:
     """One launch with all that is known around it. `alike`: other launches that failed in the same way; `pairs`:
     single-variable comparisons that concern its failure."""

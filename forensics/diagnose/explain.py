@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 from forensics.diagnose.candidates import Candidate, Weighed, is_hypothesis
 from forensics.diagnose.hypotheses import diagnose_launch
 from forensics.diagnose.places import Places
 from forensics.diagnose.verdict import RULED_OUT
 from forensics.errors import UsageError
+from forensics.frozen import frozen
 from forensics.knowledge.store import Knowledge
 from forensics.rulebook.case import Case
 from forensics.rulebook.evaluate import Outcome, evaluate
@@ -19,7 +19,7 @@ from forensics.schema.report import Where
 HELD, FAILED, UNKNOWN = "held", "failed", "unknown"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Step:
     """One condition or part of one. `depth` 0 is a condition as written; parts are deeper. `state`: held, failed,
     unknown."""
@@ -33,7 +33,7 @@ class Step:
     where: tuple[Where, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Explanation:
     """A finding on a launch: `verdict` (or "no hypothesis"), the reason in one sentence, all steps, and what the
     finding would explain."""

@@ -7,12 +7,13 @@ or a place, never a known cause, and stay at `possible`.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from forensics.diagnose.grounds import FOR, Ground
 from forensics.diagnose.plain import plain_of
 from forensics.diagnose.standstill import last_work
 from forensics.diagnose.titles import NO_MESSAGE, message_of
+from forensics.frozen import frozen
 from forensics.rulebook.case import Case
 from forensics.schema.launch import Failure
 from forensics.schema.rank import Rank
@@ -36,7 +37,7 @@ _SIGNALS = {-9: "SIGKILL", -11: "SIGSEGV", -6: "SIGABRT", -7: "SIGBUS", -15: "SI
             134: "SIGABRT", 143: "SIGTERM"}  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class General:
     """A general reading: `title` for the report, `why` in one sentence, its grounds, what to collect and what to do.
     `settled`: the words say what happened, so that taking parts of the server out would show nothing."""

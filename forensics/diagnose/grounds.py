@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 
+from forensics.frozen import frozen
 from forensics.rulebook.case import Case
 from forensics.rulebook.evaluate import Outcome, evaluate
 from forensics.schema.finding import Condition, Finding
@@ -20,7 +20,7 @@ _NEGATED = re.compile(r"\b(?:not|absent)\s+(?:count\s+)?([A-Za-z][\w/-]*)")
 _OBSERVING = re.compile(r"\b(?:silence|series|tried|first failure has|stage|ended)\b")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Ground:
     """One condition asked of one launch. `value` is what the condition came to (None: the log cannot tell); `side`
     says what that means for the finding. `observed`: the condition rests on something that the log shows happening
@@ -37,7 +37,7 @@ class Ground:
     signals: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Ledger:
     """All grounds of one finding on one launch, by strength."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Container, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from forensics.diagnose import exclusion, general, next_step, rank, similar
 from forensics.diagnose.candidates import (
@@ -23,6 +23,7 @@ from forensics.diagnose.past import Past
 from forensics.diagnose.reworded import by_wording
 from forensics.diagnose.tried import GOOD_HAS_IT, Pair, failing_alike, pairs
 from forensics.diagnose.verdict import ESTABLISHED, LIKELY, POSSIBLE, RULED_OUT, Evidence, Judged, judge
+from forensics.frozen import frozen
 from forensics.knowledge.store import Knowledge
 from forensics.rulebook.case import Case
 from forensics.schema.finding import Finding
@@ -37,7 +38,7 @@ STARTUP_KINDS = ("config", "load")
 """Categories of causes that show before a server is up."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Diagnosis:
     """What is known about one launch. `judged` is ordered, ruled-out ones last. `engine` is the general reading where
     no finding explains the first failure; `shown_by` a single-variable comparison that no finding claims.

@@ -7,12 +7,12 @@ where the model is not stated. Nothing is read unless a history is named.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from forensics.diagnose.grounds import AGAINST, FOR, Ground
 from forensics.diagnose.similar import shape
+from forensics.frozen import frozen
 from forensics.rulebook.case import Case
 from forensics.schema.finding import Finding
 from forensics.schema.span import Span
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 PROVED, FAILED = ("fixed",), ("still-failing",)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Past:
     """The verdicts of one history file, oldest first."""
 

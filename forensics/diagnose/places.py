@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 import numpy.typing as npt
 
 from forensics.engine.table import EventTable
+from forensics.frozen import frozen
 from forensics.schema.report import Where
 from forensics.schema.span import Span
 
@@ -18,7 +19,7 @@ MAX_PLACES = 12
 """Places kept for one ground: enough to see every rank of a node, bounded for floods."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Places:
     """Turns rows and spans into `Where`. `tables`: that of the input first, then those of further inputs (a
     baseline). `mask` hides secrets; the text is cut to `MAX_TEXT` characters."""
@@ -67,7 +68,7 @@ class Places:
         return None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Lines:
     """The rows of one source in the order of their lines."""
 

@@ -6,10 +6,11 @@ Rows of data: the program's, the driver's or the operating system's wording. Non
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+
+from forensics.frozen import frozen
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Plain:
     """One wording: `title` and `why` for the report; `do` are direct steps, `collect` data (text, command).
     `settled`: what happened is said, so that no part of the server need be taken out to see."""

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 
+from forensics.frozen import frozen
 from forensics.schema.block import Frame
 from forensics.schema.finding import Finding
 from forensics.timeline import component
@@ -55,7 +55,7 @@ def said(text: str) -> str:
     return bare if len(words) >= MIN_WORDS else ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Raised:
     """Where an exception was raised: its type, the innermost telling frame as file and function, and what it says
     without quoted names."""

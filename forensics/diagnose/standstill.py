@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 import numpy as np
 
 from forensics.engine.table import STAMPED
+from forensics.frozen import frozen
 from forensics.rulebook.case import Case
 from forensics.schema.launch import Failure
 
@@ -17,7 +17,7 @@ _BARE = frozenset({"progress", "text", "message"})
 """Kinds of lines that say what goes on without a time stamp."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Work:
     """Work that was under way: `row` states it."""
 
@@ -28,7 +28,7 @@ class Work:
     do: tuple[tuple[str, str], ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Kind:
     pattern: re.Pattern[str]
     title: str

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from forensics.diagnose.tried import has_step
+from forensics.frozen import frozen
 from forensics.rulebook.case import Case
 from forensics.rulebook.evaluate import evaluate
 from forensics.schema.finding import FixStep
@@ -27,7 +27,7 @@ _ELSEWHERE = frozenset({"host", "config", "tokenizer", "loader", "router", "deto
 """Components that none of the features below is part of."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Switch:
     """One part of the server. `place` finds it in frames or message; `used` is a condition over the launch; `steps`
     take it out; `name` for the report; `merely`: worth trying in these stages where only `used` speaks for it."""

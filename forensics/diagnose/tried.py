@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 
 from forensics.diagnose.candidates import Candidate, Weighed
 from forensics.diagnose.convert import stage_index
 from forensics.diagnose.grounds import AGAINST, FOR, Ground
 from forensics.diagnose.variables import Trials, Varied, spellings
+from forensics.frozen import frozen
 from forensics.rulebook.case import Case
 from forensics.rulebook.evaluate import evaluate
 from forensics.rulebook.versions import compare
@@ -37,7 +37,7 @@ OTHER_THING = frozenset({"model_path", "disaggregation_mode", "device", "nnodes"
 TRUE_WORDS = {"1", "true", "yes", "on", ""}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Pair:
     """A failing launch and a good one that differ in one variable."""
 

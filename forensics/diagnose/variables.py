@@ -7,10 +7,10 @@ a person chose. Where both launches print their command, the command decides; el
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 
 from forensics.diagnose.controls import equal
+from forensics.frozen import frozen
 from forensics.schema.facts import Value
 from forensics.schema.launch import Launch
 from forensics.schema.span import Span
@@ -58,7 +58,7 @@ NEUTRAL_ENV = frozenset(
 )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Varied:
     """One variable that differs. `kind`: flag or env; `name` is the server_args field or the environment name."""
 

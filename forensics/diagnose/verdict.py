@@ -11,11 +11,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Final
 
 from forensics.diagnose.candidates import ASSUMED, DIRECT, OTHER, SYMPTOM, Candidate
 from forensics.diagnose.grounds import Ground
+from forensics.frozen import frozen
 
 ESTABLISHED: Final = "established"
 LIKELY: Final = "likely"
@@ -25,7 +26,7 @@ _OTHER_SIGN = re.compile(r"\b(?:silence|series|tried|before|on (?:every|one|some
 ORDER = {ESTABLISHED: 0, LIKELY: 1, POSSIBLE: 2, RULED_OUT: 3}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Evidence:
     """What the other stages add to a candidate's own ledger. `comparison`: a pair of launches that differ in its
     variable only. `excluded`: why it is ruled out. `extra`: further grounds (attempts, controls)."""
@@ -35,7 +36,7 @@ class Evidence:
     extra: tuple[Ground, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Judged:
     """A candidate with its verdict, the reason for that word, and all its grounds."""
 

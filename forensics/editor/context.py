@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+
+from forensics.frozen import frozen
 
 _KEY = re.compile(r"^(\s*)(?:- )?([A-Za-z_]+):(.*)$")
 _FLOW_KEY = re.compile(r"[{,]\s*([A-Za-z_]+):\s*[^,{}\[\]]*$")
@@ -11,7 +12,7 @@ _BEFORE = re.compile(r"(?:--)?[\w$./-]*$")
 MAX_UP = 400
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Spot:
     """`keys` lead to the cursor, outermost first; `word` stands before it and begins at 1-based `column`. `in_front`:
     the cursor stands in front matter (always true in rule files). `fresh`: a key may begin here."""

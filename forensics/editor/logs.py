@@ -17,6 +17,7 @@ from forensics.engine.explain import ExplainedPart, explain_line, line_bytes
 from forensics.engine.scan import scan
 from forensics.engine.table import EventTable
 from forensics.errors import ForensicsError
+from forensics.frozen import frozen
 from forensics.ingest.sources import Source
 from forensics.knowledge.store import Knowledge
 from forensics.output.clean import clean
@@ -37,7 +38,7 @@ _SEVERITY = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class View:
     """An analyzed log and the state of the file that it belongs to."""
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from lsprotocol import types
 
+from forensics.frozen import frozen
 
-@dataclass(frozen=True, slots=True)
+
+@frozen
 class Units:
     """`encoding` is what client and server agreed on: utf-8, utf-16 or utf-32."""
 

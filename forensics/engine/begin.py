@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from forensics.engine.scan import Scan
+from forensics.frozen import frozen
 from forensics.ingest.inputs import Inputs, open_inputs
 from forensics.schema.options import Options
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Begun:
     """Opened inputs and the scan that reads them. Leaving the block ends the scan."""
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from forensics.engine.table import EventTable
+from forensics.frozen import frozen
 from forensics.schema.span import Span
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Unparsed:
     """A shape that is plain text to the grammar: how often, and where first."""
 
@@ -19,7 +18,7 @@ class Unparsed:
     where: Span
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Coverage:
     """`lines` and `bytes` are totals; the `_understood` ones have a kind other than plain text.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 
@@ -10,6 +10,7 @@ from forensics.engine.mask import DIGITS_TO_ZERO
 from forensics.engine.record import LineReader, Part
 from forensics.engine.table import WRAPPED, EventTable
 from forensics.errors import UsageError
+from forensics.frozen import frozen
 from forensics.grammar.header import WRAPPER_NAMES
 from forensics.grammar.line import HOT
 from forensics.schema.rank import Rank
@@ -19,7 +20,7 @@ SHOWN = 4096
 """Characters of a line that an explanation holds at most."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ExplainedPart:
     """One writer's share of the line. `column` is 1-based in the raw line; `timestamp` is the stamp as printed;
     `kept` says where it went: `row 17`, `series decode`, `counted`. `rule` is the rule of line.lark, `terminal` the
@@ -40,7 +41,7 @@ class ExplainedPart:
     fields: dict[str, float] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Explanation:
     """One line of one input with its parts (several where writers were glued)."""
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from dataclasses import dataclass
 from itertools import pairwise
 
 from forensics.engine.mask import DIGITS_TO_ZERO
 from forensics.engine.numbers import day_of
+from forensics.frozen import frozen
 from forensics.grammar.header import CLOCK, FULL, MONTH_DAY, SLURM, Stamp, headers
 from forensics.ingest.sources import Source
 
@@ -20,7 +20,7 @@ _ZEROS = re.compile("0+")
 PROBE_BYTES = 64 << 10
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Probe:
     """`preamble`: pattern of what stands before most lines (find_preamble). `outer_time`: no writer stamps its lines, a
     wrapper does. `base_day`: day (since 1970) of the first full date, for stamps without one (0: none). `reversed`:

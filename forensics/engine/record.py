@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from forensics.engine.mask import SHAPE_LENGTH, fold, strip_ansi
+from forensics.frozen import frozen
 from forensics.grammar.header import Head, Stamp, headers
 from forensics.grammar.line import HOT, FieldPlace, LineParse, line_grammar
 from forensics.grammar.payload import unescape
@@ -24,7 +25,7 @@ MAX_PARTS = 64
 SHAPE_CAP = 50_000
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Slot:
     """Where a number stands in a line: end and width of its whole part, width of its fraction; `slow` ones (long,
     with an exponent) are read one by one from [start, stop). `column` indexes the columns of the kind."""
@@ -39,7 +40,7 @@ class Slot:
     constant: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Spot:
     """Which digit runs of a shape are a column's number: the first and the last. Of all lines of a shape the same runs
     are, so that a new mask needs no search."""
@@ -53,7 +54,7 @@ class Spot:
     constant: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Part:
     """One writer's share of a raw line: [start, stop) in it, its header, kind, shape and slots."""
 

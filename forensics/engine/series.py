@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,6 +10,7 @@ import numpy.typing as npt
 from forensics.engine.merge import Loaded, correction
 from forensics.engine.record import DECODE, PREFILL
 from forensics.engine.table import Series
+from forensics.frozen import frozen
 
 Array = npt.NDArray[Any]
 STANDARD = (
@@ -28,7 +28,7 @@ STANDARD = (
 KINDS = {"decode": DECODE, "prefill": PREFILL}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Places:
     """Where the rows of the table come from: `which` source each, its `time`; `mixed`: sources that are interleaved."""
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from forensics.frozen import frozen
 from forensics.schema.rank import Rank
 from forensics.schema.span import Span
 
@@ -27,7 +28,7 @@ WRAPPED = 32
 """A wrapper was taken off that only the whole file gives away (`0: ` of Slurm)."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Shape:
     """Message with its digits masked. `kind` is the grammar's word for it, `row` the first row that had it."""
 
@@ -38,7 +39,7 @@ class Shape:
     count: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Series:
     """Batch metrics of hot lines, one array per column, row-aligned and in time order.
 

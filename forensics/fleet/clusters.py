@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from rapidfuzz import fuzz, process
+
+from forensics.frozen import frozen
 
 ALIKE = 82.0
 """From which likeness on (0 to 100, of masked texts) two failures count as one kind."""
@@ -18,7 +19,7 @@ _VARYING = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Cluster:
     """`shape`: the commonest text of it with what varies left open. `incidents` oldest first, by id; `text`, `path`,
     `line` are those of the first. `guesses`: causes that are no more than possible in some of them."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import re2
@@ -13,6 +12,7 @@ import re2
 from forensics.errors import UsageError
 from forensics.fleet.objects import LogObject
 from forensics.fleet.peek import Peek
+from forensics.frozen import frozen
 from forensics.ingest.inputs import rotation_of
 from forensics.ingest.sources import node_hint
 
@@ -28,7 +28,7 @@ _RUN_ID = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Seen:
     """An object with what its two ends gave away."""
 
@@ -36,7 +36,7 @@ class Seen:
     peek: Peek
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Chain:
     """The parts of one log (rotated files), with what is known of all of them."""
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
@@ -21,6 +21,7 @@ from forensics.fleet.objects import problem_of
 from forensics.fleet.plan import PART_FORMAT, Job, Settings
 from forensics.fleet.rows import SURE, Rows, cause_of, empty_rows, rows_of
 from forensics.fleet.spread import Reader, Spread
+from forensics.frozen import frozen
 from forensics.knowledge.store import Knowledge, load
 from forensics.output.view import focus_of
 from forensics.rulebook.case import Case
@@ -32,7 +33,7 @@ SHARES = 16
 """Byte ranges of the smallest incident that is split; larger ones have more of the same size."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Outcome:
     """What an engine gives back for one job. `data` is the part; `died` says why there is none; `nodes` on how many
     nodes its logs were read."""

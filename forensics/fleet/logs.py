@@ -13,6 +13,7 @@ from pathlib import Path
 from forensics.errors import InputError
 from forensics.fleet.objects import LogObject, problem_of
 from forensics.fleet.plan import Incident, Settings
+from forensics.frozen import frozen
 from forensics.ingest.bundle import SEPARATOR
 from forensics.ingest.inputs import open_inputs
 from forensics.ingest.sources import Source, node_hint
@@ -22,7 +23,7 @@ Fetch = Callable[[int, int], bytes]
 """Bytes [start, stop) of an object."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Logs:
     """`paths` are the local files. `origins`: location and stored size of every source that is an object of its own, by
     its name; another worker can open that."""

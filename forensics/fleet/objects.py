@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any
 
 from forensics.errors import ForensicsError, InputError
+from forensics.frozen import frozen
 from forensics.ingest.inputs import expand, is_log_file
 from forensics.schema.report import ProblemInfo
 
@@ -20,7 +21,7 @@ Storage = dict[str, dict[str, Any]]
 """Options of each fsspec protocol (`{"s3": {"endpoint_url": …}}`). Never written to a dataset: they hold keys."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LogObject:
     """One log of the fleet. `name` is how it is shown, `location` where it is read (an absolute path, or a URL),
     `size` its stored bytes, `stamp` what changes when its content does (modification time, ETag, version)."""
@@ -36,7 +37,7 @@ class LogObject:
         return is_url(self.location)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Listing:
     """`objects` sorted by name, each once; `problems` name what could not be listed."""
 

@@ -11,7 +11,6 @@ import tempfile
 import zlib
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
-from dataclasses import dataclass
 from itertools import chain
 from multiprocessing import get_context
 from pathlib import Path
@@ -24,6 +23,7 @@ from forensics.engine.scan import scan
 from forensics.errors import ForensicsError, InputError
 from forensics.fleet.objects import LogObject, Storage
 from forensics.fleet.worker import begin_worker
+from forensics.frozen import frozen
 from forensics.ingest.inputs import looks_binary
 from forensics.ingest.sources import Source, node_hint
 from forensics.ingest.spool import compression_of
@@ -42,7 +42,7 @@ _NODE_RANK = re.compile(rb"(?:node_rank['\"]?[=:] ?|--node-rank[= ])(\d{1,5})")
 _MODEL = re.compile(rb"model_path['\"]?[=:] ?['\"]([^'\"\n]{1,300})['\"]")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Peek:
     """`begin`, `end`: seconds since the epoch in the log's own clock (None: no stamp seen). `node`: from the name, else
     from the launch arguments. `nodes`: nodes of the job as its arguments state it (0 unknown). `job`: its rendezvous

@@ -5,12 +5,13 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, field, replace
 from pathlib import Path
 
 from forensics.fleet.objects import LogObject, Storage
 from forensics.fleet.peek import Peek
 from forensics.fleet.remote import Limits
+from forensics.frozen import frozen
 from forensics.knowledge.read_root import files_of
 from forensics.knowledge.roots import load_config, roots
 from forensics.schema.options import Options
@@ -20,7 +21,7 @@ PART_FORMAT = 2
 """Counts up when the content of a part changes its form: parts of older forms are made anew."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Settings:
     """What every incident is analyzed with. `node_by`, `service_by`: RE2 patterns that take the machine's and the
     service's name out of a log's name ("" : by the program's own rules). `split_above`: bytes from which one incident
@@ -36,7 +37,7 @@ class Settings:
     scratch: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Incident:
     """One unit of work. `id` names its logs, `key` also their content, the options and the tool: equal keys give equal
     parts, byte for byte."""
@@ -56,7 +57,7 @@ class Incident:
         return self.objects[0].name
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Job:
     """An incident with everything that a worker needs. `processes` read it by byte ranges."""
 

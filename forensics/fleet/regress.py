@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
 from forensics.fleet.chance import adjusted, fisher_tail
+from forensics.frozen import frozen
 
 LIMIT = 0.05
 FLEET = "all services"
 ANY = "any failure"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Regression:
     """Incidents with this cause: `failed_before` of `all_before` on the version before, `failed_after` of `all_after`
     on the version after. `q` is the exact one-sided probability, corrected for the number of comparisons."""
@@ -32,7 +32,7 @@ class Regression:
     q: float
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Compared:
     service: str
     before: str

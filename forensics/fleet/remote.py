@@ -10,12 +10,12 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
 from forensics.errors import InputError, UsageError
 from forensics.fleet.objects import LogObject, Storage
+from forensics.frozen import frozen
 from forensics.ingest.inputs import is_log_name
 
 T = TypeVar("T")
@@ -33,7 +33,7 @@ _PACKAGES = {"s3": "s3fs", "s3a": "s3fs", "gs": "gcsfs", "gcs": "gcsfs", "http":
              "az": "adlfs", "abfs": "adlfs"}  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Limits:
     """`stall`: seconds without one byte after which a read is given up. `spool`: most bytes that one incident may take
     on the local disk."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from forensics.engine.forked import cores
@@ -15,11 +15,12 @@ from forensics.fleet.objects import Listing, list_objects
 from forensics.fleet.peek import Peek, peek_all
 from forensics.fleet.plan import Incident, Settings, common_key, incident_of, jobs, portable
 from forensics.fleet.progress import Meter
+from forensics.frozen import frozen
 from forensics.knowledge.store import load
 from forensics.version import VERSION
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Planned:
     """What was found and how it falls into incidents."""
 
@@ -28,7 +29,7 @@ class Planned:
     settings: Settings
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Result:
     """Counts of a run. `skipped` were finished by an earlier one, `bad` could not be analyzed, `spread` were read on
     several nodes at once."""

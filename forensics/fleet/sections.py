@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from forensics.fleet.summary import Share, Summary
+from forensics.frozen import frozen
 
 Cell = str | int
 MANY = 1_000_000
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Section:
     """`rows` are those shown, `more` counts the others. Numbers are cells of type int. `heat`: from this column on the
     cells are counts to be compared by eye. `empty` is said where there are no rows. `wordy` columns are left out where

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import pairwise
 from pathlib import Path
 
@@ -18,6 +18,7 @@ from forensics.engine.worker import Scanned, choose_engine, cut_points, scan_ran
 from forensics.errors import InputError
 from forensics.fleet.objects import Storage, is_url
 from forensics.fleet.remote import Limits
+from forensics.frozen import frozen
 from forensics.ingest.inputs import open_path
 from forensics.ingest.sources import Source
 from forensics.schema.options import Options
@@ -26,7 +27,7 @@ MAX_PIECES = 512
 """Pieces that one log is cut into at most."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Piece:
     """Bytes [start, stop) of the decompressed log at `location` (an absolute path or a URL, `size` bytes as stored),
     with all that a worker needs to scan them as one process would."""
@@ -48,7 +49,7 @@ Spread = Callable[[Sequence[Piece]], list[Scanned]]
 """Runs `scan_piece` on all pieces, wherever there is room; gives what they saw in the same order."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Reader:
     """`ranges` of the engine's scan for one incident: cuts its logs into pieces of about `least` bytes and hands the
     pieces of all logs out at once. `origins`: location and stored size of each source by its name; what has none there

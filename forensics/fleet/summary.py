@@ -6,7 +6,6 @@ import contextlib
 import sqlite3
 from collections import Counter, defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -18,13 +17,14 @@ from forensics.fleet.clusters import Cluster, clusters
 from forensics.fleet.dataset import SUMMARY, Dataset
 from forensics.fleet.regress import Regression, regressions
 from forensics.fleet.suspects import Suspect, suspects
+from forensics.frozen import frozen
 
 UNEXPLAINED = "(unexplained)"
 _OLDEST = datetime(1990, 1, 1, tzinfo=UTC).timestamp()
 """Stamps before it come from logs whose lines hold no date."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Cause:
     """One cause over the fleet. `over_time` pairs with `Summary.periods`; `nodes` counts machines."""
 
@@ -37,7 +37,7 @@ class Cause:
     over_time: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Share:
     """How many incidents of one version, GPU or machine failed, and of what most often."""
 
@@ -47,7 +47,7 @@ class Share:
     causes: tuple[tuple[str, int], ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Summary:
     """Everything of `forensics fleet report`. `unread` incidents could not be analyzed and count nowhere else."""
 

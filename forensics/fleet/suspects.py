@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from forensics.fleet.chance import adjusted, binomial_tail, stratified_tail
+from forensics.frozen import frozen
 
 LIMIT = 0.05
 ONLY_FAILURES = 0.95
@@ -15,7 +15,7 @@ ONLY_FAILURES = 0.95
 _REST = "\0rest"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Suspect:
     """`expected` failures were to be expected of its `incidents`. `p` is the exact tail, `q` the same corrected for the
     number of machines tested. `test`: share (of its incidents, each service apart) or count (of all failures)."""

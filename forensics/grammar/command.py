@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Protocol
@@ -12,6 +11,7 @@ from typing import Protocol
 from lark import Lark, Token, Tree
 from lark.exceptions import LarkError
 
+from forensics.frozen import frozen
 from forensics.grammar.build import make_parser
 
 ASSIGNMENT = re.compile(r"([A-Za-z_]\w*)=(.*)", re.DOTALL)
@@ -25,7 +25,7 @@ ENV_OPTIONS = ("-e", "--env", "--environment")
 SKIPPED = frozenset({"+", "++", "+++", "$", "#", ">", ">>>", "%"})
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Word:
     """One shell word. `value` has its quotes taken off; `start`/`end` delimit it in the text in code points, and
     `byte_start`/`byte_end` in its UTF-8 bytes. `operator`: `;`, `&&`, `|`, a redirection …"""
@@ -38,7 +38,7 @@ class Word:
     operator: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Flag:
     """One option of the server. `name` as written (without `=value`). `values` are its value words' texts: none for a
     switch, several for a list. `first`/`last` are the word indexes that it covers."""
@@ -54,7 +54,7 @@ class Flag:
         return " ".join(self.values) if self.values else None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Assignment:
     """`NAME=value` set for the server; `word` is the word index. `by`: prefix, env, export, container."""
 
@@ -64,7 +64,7 @@ class Assignment:
     by: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Command:
     """A launch command. `program` is the index of the word that starts the server (its python or `sglang`), `arguments`
     that of the first word after the module or sub-command; `module` names what is started. `positionals` are words

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from typing import TypeAlias
+
+from forensics.frozen import frozen
 
 Place: TypeAlias = tuple[int, int]
 """Start and end offset in the condition's text (0-based, code points)."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Quantity:
     """A number, scaled to its base unit (bytes, seconds); `text` is as written."""
 
@@ -19,7 +21,7 @@ class Quantity:
     place: Place = field(default=(0, 0), compare=False, repr=False)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Text:
     """A word or a quoted text."""
 
@@ -27,7 +29,7 @@ class Text:
     place: Place = field(default=(0, 0), compare=False, repr=False)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FactRef:
     """A fact by its dotted name."""
 
@@ -35,7 +37,7 @@ class FactRef:
     place: Place = field(default=(0, 0), compare=False, repr=False)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CaptureRef:
     """A capture of a signal's match; inside a rule's `where` the signal is the empty text."""
 
@@ -44,7 +46,7 @@ class CaptureRef:
     place: Place = field(default=(0, 0), compare=False, repr=False)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Arithmetic:
     """`op` is one of + - * /."""
 
@@ -57,7 +59,7 @@ class Arithmetic:
 Term: TypeAlias = "Quantity | Text | FactRef | CaptureRef | Arithmetic"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Quantifier:
     """`kind`: every, some, one, failing, or named (then `rank` is its text)."""
 
@@ -65,7 +67,7 @@ class Quantifier:
     rank: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Seen:
     """The signal was seen (on these ranks)."""
 
@@ -74,7 +76,7 @@ class Seen:
     place: Place = field(default=(0, 0), compare=False, repr=False)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Absent:
     """The signal is missing where the log would show it."""
 
@@ -83,7 +85,7 @@ class Absent:
     place: Place = field(default=(0, 0), compare=False, repr=False)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Before:
     """The first match of one side stands before the first of the other; `on` binds ranked sides."""
 
@@ -93,7 +95,7 @@ class Before:
     place: Place = field(default=(0, 0), compare=False, repr=False)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Compare:
     """`op` is one of = != < <= > >=."""
 
@@ -103,7 +105,7 @@ class Compare:
     place: Place = field(default=(0, 0), compare=False, repr=False)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Member:
     """The fact has one of the values (none of them, when negated)."""
 
@@ -113,7 +115,7 @@ class Member:
     place: Place = field(default=(0, 0), compare=False, repr=False)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Search:
     """RE2 search in a fact's text."""
 
@@ -122,7 +124,7 @@ class Search:
     place: Place = field(default=(0, 0), compare=False, repr=False)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Truth:
     """The fact is true, or set."""
 
@@ -130,7 +132,7 @@ class Truth:
     place: Place = field(default=(0, 0), compare=False, repr=False)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Known:
     """The log states the fact."""
 
@@ -138,7 +140,7 @@ class Known:
     place: Place = field(default=(0, 0), compare=False, repr=False)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Count:
     """Number of matches (inside a window of seconds)."""
 
@@ -150,7 +152,7 @@ class Count:
     place: Place = field(default=(0, 0), compare=False, repr=False)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Silence:
     """A time without lines."""
 
@@ -161,13 +163,13 @@ class Silence:
     place: Place = field(default=(0, 0), compare=False, repr=False)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Symptom:
     name: str
     place: Place = field(default=(0, 0), compare=False, repr=False)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Reached:
     """Start-up got at least to this stage."""
 
@@ -175,7 +177,7 @@ class Reached:
     place: Place = field(default=(0, 0), compare=False, repr=False)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class State:
     """`subject` is stage (of the first failure) or ended; the value is (not, when negated) among `values`."""
 
@@ -185,13 +187,13 @@ class State:
     place: Place = field(default=(0, 0), compare=False, repr=False)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FirstFailureHas:
     signal: str
     place: Place = field(default=(0, 0), compare=False, repr=False)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Tried:
     """An earlier launch had the setting. `outcome`: same (it failed the same way), none (it did not fail) or empty."""
 
@@ -201,7 +203,7 @@ class Tried:
     place: Place = field(default=(0, 0), compare=False, repr=False)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Trend:
     """A batch metric falls or rises over the serving time."""
 
@@ -210,7 +212,7 @@ class Trend:
     place: Place = field(default=(0, 0), compare=False, repr=False)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Level:
     """Median of a batch metric, compared."""
 
@@ -220,19 +222,19 @@ class Level:
     place: Place = field(default=(0, 0), compare=False, repr=False)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Not:
     part: Node
     place: Place = field(default=(0, 0), compare=False, repr=False)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class And:
     parts: tuple[Node, ...]
     place: Place = field(default=(0, 0), compare=False, repr=False)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Or:
     parts: tuple[Node, ...]
     place: Place = field(default=(0, 0), compare=False, repr=False)
@@ -244,7 +246,7 @@ Node: TypeAlias = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Names:
     """What a condition refers to, each name with its place: signals, captures (`signal.capture`), facts, and flags or
     environment variables of `tried`."""

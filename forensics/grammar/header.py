@@ -6,10 +6,10 @@ Input is text decoded as latin-1 (one character per byte), digits masked as `0` 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from forensics.frozen import frozen
 from forensics.grammar.build import make_parser
 from forensics.grammar.payload import json_payload
 
@@ -56,7 +56,7 @@ _SELF_STAMPED = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Stamp:
     """Where a timestamp stands: its form, offsets of the date and of `HH:MM:SS`, and the digits of the fraction."""
 
@@ -67,7 +67,7 @@ class Stamp:
     fraction_width: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Axis:
     """One axis of a rank prefix with the place of its number."""
 
@@ -76,7 +76,7 @@ class Axis:
     width: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Head:
     """What stands before the message. Offsets count from the start of the text given to `split`.
 

@@ -6,7 +6,6 @@ Input is one message, decoded as latin-1, without wrapper, header and ANSI codes
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ import re2
 from lark import Token, Tree
 from lark.exceptions import UnexpectedInput
 
+from forensics.frozen import frozen
 from forensics.grammar.build import make_parser
 from forensics.grammar.terminals import alternation, anchored, relaxed
 
@@ -23,7 +23,7 @@ HOT = ("decode-batch", "prefill-batch", "access")
 LEVELS = ("debug", "info", "warning", "error")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FieldPlace:
     """One value of a batch line: its label, and either a constant or the place of a number in the parsed text."""
 
@@ -33,7 +33,7 @@ class FieldPlace:
     constant: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LineParse:
     """What the grammar says about one shape: kind, the terminal that decided it, and the places of its numbers."""
 

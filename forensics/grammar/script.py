@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 from lark import Lark, Token
 from lark.exceptions import LarkError
 
+from forensics.frozen import frozen
 from forensics.grammar.build import make_parser
 
 ENDS = frozenset({";", "&&", "||", "|", "|&", "&", "(", ")", ";;"})
@@ -19,7 +19,7 @@ _CLOSES = {"fi": "if", "done": "loop", "esac": "case", "}": "{"}
 _LEADS = frozenset({"then", "else", "elif", "do", "!", "{"})
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Simple:
     """One simple command. `words` are (start, end) of its words, `redirects` those of its redirection operators;
     `start`/`end` delimit it without the operator that ends it, `by`. `inside`: the innermost compound command around

@@ -6,13 +6,13 @@ import ast
 import re
 import warnings
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cache, lru_cache
 from pathlib import Path
 
 from lark import Lark, Token, Tree
 from lark.exceptions import LarkError, UnexpectedInput
 
+from forensics.frozen import frozen
 from forensics.grammar.build import make_parser
 from forensics.schema.facts import Value
 
@@ -21,7 +21,7 @@ MAX_DEPTH = 40
 """Deepest nesting that is read; sglang's own dumps nest four levels deep."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Argument:
     """One field. `start`/`end` delimit `name=value` in the parsed text, in code points."""
 
@@ -31,7 +31,7 @@ class Argument:
     end: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ServerArgs:
     """All fields in the order of the dump. `form` is `call` or `dict`; `truncated`: the end of the dump is missing."""
 

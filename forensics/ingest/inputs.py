@@ -7,11 +7,11 @@ import os
 import re
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, BinaryIO, cast
 
 from forensics.errors import InputError
+from forensics.frozen import frozen
 from forensics.ingest.bundle import is_bundle, is_member, open_bundle, open_member
 from forensics.ingest.sources import Source, node_hint
 from forensics.ingest.spool import compression_of, spool, unpack
@@ -28,7 +28,7 @@ _COMPRESSED = re.compile(r"\.(?:gz|zst)$")
 MAX_FILES = 4096
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Inputs:
     """`sources` in a stable order (rotated sets oldest first); `problems` name the inputs that were left out."""
 

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import yaml
 
+from forensics.frozen import frozen
 from forensics.rulebook.lint import DRAFT_DOCS
 from forensics.rulebook.patterns import MAX_PATTERN
 
 MAX_ID = 60
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class NewFile:
     """A file to write: its name and text. `kind` is finding or rule, `warning` what its author has to know."""
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from forensics.frozen import frozen
 from forensics.knowledge.draft import (
     DO,
     VERIFY,
@@ -33,7 +33,7 @@ ABOVE, BELOW = 12, 6
 _HEADER = re.compile(r"^\[\d{4}-\d\d-\d\d[^\]]*\]\s*")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Proof:
     """What a replay adds to a draft. `settings` are conditions over what the failing command had, `near` a near miss,
     `keep` the arguments whose values the log block must show."""
@@ -49,7 +49,7 @@ class Proof:
     keep: frozenset[str] = frozenset()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Place:
     """The line that states the fault; `failure` is its id where the report lists it as one."""
 

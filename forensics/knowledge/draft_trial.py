@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Any
 
+from forensics.frozen import frozen
 from forensics.schema.report import LaunchInfo
 from forensics.timeline.catalog import catalog
 
@@ -13,7 +13,7 @@ _WITHOUT = re.compile(r"\bwithout (--[a-z][a-z0-9-]*)")
 NOT_TRIED = "proposed by the analysis, not tried"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Proposal:
     """Conditions over what the launch had, and steps that nobody has tried."""
 

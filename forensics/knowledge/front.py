@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
 
 from markdown_it import MarkdownIt
 
+from forensics.frozen import frozen
 from forensics.rulebook.located import Reader
 from forensics.rulebook.problem import Problem
 from forensics.schema.span import Span
@@ -16,7 +16,7 @@ from forensics.schema.span import Span
 FENCE = "---"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Page:
     """`reader` holds the front matter with places in the whole file; `body` starts at line `body_line` (1-based)."""
 
@@ -25,7 +25,7 @@ class Page:
     body_line: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Fence:
     """A fenced block of a body: its info words, its text, and the line of its opening fence (1-based)."""
 
@@ -34,7 +34,7 @@ class Fence:
     line: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Heading:
     """A heading of a body and its line (1-based)."""
 

@@ -7,17 +7,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 
+from forensics.frozen import frozen
 from forensics.rulebook.program import Program, Ready, takes_kind
 from forensics.schema.signal import Rule
 
 FILE = "healthy_lines.json"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class HealthyLine:
     """A message (header taken off) of a healthy log, its kind, and the log that held it first."""
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
+from forensics.frozen import frozen
 from forensics.knowledge.draft import front_matter, slug
 
 _HEADING = re.compile(r"^(#{1,6})\s+(\S.{0,300}?)\s{0,8}#{0,8}\s{0,8}$")
@@ -14,7 +14,7 @@ _LINK = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Draft:
     """One finding to be: `id`, file text, and the lines of the input that it holds (1-based, both included)."""
 

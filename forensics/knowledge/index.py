@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
+from forensics.frozen import frozen
 from forensics.grammar.condition_tree import names
 from forensics.grammar.conditions import parse_condition
 from forensics.knowledge.library import Library
@@ -21,7 +21,7 @@ BEGIN = "<!-- index: made by `forensics kb index`, do not edit below -->"
 END = "<!-- end of index -->"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Own:
     """What one base holds itself."""
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import cache
 from ipaddress import AddressValueError, IPv4Address
 
+from forensics.frozen import frozen
 from forensics.output.mask import mask
 from forensics.rulebook.patterns import Pattern, compiled
 
@@ -17,7 +17,7 @@ _NOBODY = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Leak:
     """A place in one line: 0-based offset, the text there, what to write instead, and what it is."""
 

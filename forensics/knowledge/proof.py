@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import tempfile
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 from forensics.analysis import read
 from forensics.analysis import report as make_report
 from forensics.errors import ForensicsError
+from forensics.frozen import frozen
 from forensics.knowledge.library import Library
 from forensics.knowledge.lint_finding import block_text
 from forensics.knowledge.trial import cases_of
@@ -24,7 +24,7 @@ from forensics.schema.span import Span
 VERDICTS = ("established", "likely", "possible")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Shot:
     """One finding on one sample. `expected`: the sample's truth names it."""
 

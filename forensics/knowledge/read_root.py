@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from forensics.errors import FindingError, ForensicsError, RuleError
+from forensics.frozen import frozen
 from forensics.grammar.conditions import parse_condition, prime
 from forensics.knowledge.cache import content_key, read_cache, write_cache
 from forensics.knowledge.codec import decode, encode
@@ -22,7 +22,7 @@ from forensics.schema.span import Span
 NOT_FINDINGS = frozenset({"readme.md", "index.md"})
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Content:
     """What one knowledge base holds."""
 
@@ -32,7 +32,7 @@ class Content:
     problems: tuple[ForensicsError, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Files:
     """The files of one knowledge base, sorted."""
 

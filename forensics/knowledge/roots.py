@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Any
 
 from forensics.errors import UsageError
+from forensics.frozen import frozen
 from forensics.rulebook.patterns import BadPattern, compiled
 from forensics.rulebook.versions import in_range
 from forensics.schema.options import Options
@@ -20,7 +21,7 @@ CONFIG_NAME = "forensics.toml"
 _NAMESPACE = re.compile(r"[a-z][a-z0-9]*")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Root:
     """One knowledge base: its folders, the prefix of its ids, and whether its files may replace others of one id.
     `shown` is how messages name the folder that both lie in."""
@@ -32,7 +33,7 @@ class Root:
     base: Path | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Config:
     """What forensics.toml says. `replace_ids` are ids that own files may replace; `secrets` further RE2 patterns to
     mask; `allow_env` further environment variables that replay may set."""

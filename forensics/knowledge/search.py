@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 import sqlite3
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from rapidfuzz import fuzz
 from sqlite_utils import Database
 
+from forensics.frozen import frozen
 from forensics.knowledge.library import Library
 from forensics.rulebook.lint import fixed_text
 from forensics.rulebook.patterns import compiled
@@ -32,7 +32,7 @@ MOST = 0.7
 """From this share of a line on, a pattern names the whole message."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Hit:
     """`kind` is finding, rule or deployment. `score` orders hits (more is better), `why` tells what fitted."""
 

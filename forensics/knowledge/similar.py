@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from rapidfuzz import fuzz
 
+from forensics.frozen import frozen
 from forensics.grammar.condition_text import format_condition
 from forensics.grammar.condition_tree import names
 from forensics.grammar.conditions import parse_condition
@@ -51,7 +51,7 @@ _COMMON = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Likeness:
     """`score` from 0 to 1; `restates`: the new finding says nothing that the old one does not say."""
 
@@ -63,7 +63,7 @@ class Likeness:
     restates: bool
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Profile:
     """What is compared of a finding."""
 

@@ -8,10 +8,11 @@ true` in a finding, or the id (or `override = true` for all) in forensics.toml.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TypeVar
 
 from forensics.errors import FindingError, ForensicsError, RuleError
+from forensics.frozen import frozen
 from forensics.knowledge.config_check import config_problems
 from forensics.knowledge.read_root import Content, read_root
 from forensics.knowledge.roots import Config, Root, load_config, roots
@@ -23,7 +24,7 @@ from forensics.schema.signal import Rule
 T = TypeVar("T", Rule, Finding, Deployment)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Knowledge:
     """`rules` by id; `findings` and `deployments` sorted by id; `problems` of the files that could not be used."""
 

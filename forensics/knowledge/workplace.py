@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from forensics.errors import UsageError
+from forensics.frozen import frozen
 from forensics.knowledge.library import Library, library
 from forensics.knowledge.read_root import NOT_FINDINGS, files_of
 from forensics.knowledge.roots import Config, Root, builtin_root, load_config, roots
@@ -14,7 +15,7 @@ from forensics.knowledge.store import load
 from forensics.schema.options import Options
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Target:
     """One file to check: `namespace` of its base, `shown` as messages name it, `shipped` with the program."""
 
@@ -24,7 +25,7 @@ class Target:
     shipped: bool
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Workplace:
     """The library, the files to work on, and the base that new files belong to."""
 

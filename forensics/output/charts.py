@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
+from forensics.frozen import frozen
 from forensics.output.lanes import elapsed
 from forensics.output.svg import Palette, restyle
 from forensics.schema.report import LaunchInfo, SeriesInfo, TimelineInfo
@@ -31,7 +31,7 @@ PALETTE: Palette = {
 }  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Chart:
     """One figure: `svg` is inline markup made here, `words` say what it shows to those who cannot see it."""
 
@@ -41,7 +41,7 @@ class Chart:
     words: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Charts:
     """`legend` pairs a rank with the class of its colour; `rest` counts the ranks that are drawn grey. `flat`
     says in words which metrics never moved."""

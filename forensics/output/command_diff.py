@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterator
-from dataclasses import dataclass
 from difflib import SequenceMatcher
 
 from forensics.errors import ReplayError
+from forensics.frozen import frozen
 from forensics.output.clean import clean
 from forensics.schema.report import HypothesisInfo, LaunchInfo, Where
 
@@ -17,7 +17,7 @@ LONGEST = 4000
 """Characters of a command that is still worth showing twice."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CommandDiff:
     """`before` is the launch command as the log states it at `where`, `after` the same with one alternative of the fix.
     `pieces` are (`=`, `-` or `+`, text): `=` and `-` join to `before`, `=` and `+` to `after`. `words` say the change.

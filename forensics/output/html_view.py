@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
+from forensics.frozen import frozen
 from forensics.output.fixes import fix_lines
 from forensics.output.terminal_words import reporters
 from forensics.schema.launch import STAGES
@@ -16,7 +16,7 @@ _BUDGET = 4000
 _PHASES = ("prefill", "decode", "idle", "client", "shutdown")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Line:
     """One line of an excerpt; `here` marks the one that is meant, `gap` that lines were left out above."""
 
@@ -63,7 +63,7 @@ class Lines:
         return lines
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Step:
     """One stage of a launch strip. `state`: passed, failed or open."""
 

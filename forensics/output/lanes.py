@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import pairwise
 from statistics import median
 
+from forensics.frozen import frozen
 from forensics.schema.launch import STAGES
 from forensics.schema.report import LaneInfo, LaunchInfo, TimelineInfo
 
@@ -19,7 +19,7 @@ _BASE = 0.08
 """Share of the widest part that the narrowest one gets at least."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Bar:
     """A stretch of one lane: `kind` is a stage, `silent` (after the rank's last line) or `gap` (a silence)."""
 
@@ -29,7 +29,7 @@ class Bar:
     label: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Mark:
     """A failure on a lane."""
 
@@ -38,7 +38,7 @@ class Mark:
     label: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Lane:
     """One row of the drawing. `note` says in words what the row shows; `state` is failed, reporter, suspect, missing
     or empty."""
@@ -50,7 +50,7 @@ class Lane:
     marks: tuple[Mark, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Tick:
     x: float
     label: str
@@ -58,7 +58,7 @@ class Tick:
     anchor: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Drawing:
     """All lanes on one scale. `failed` is where the first failure stands (None unknown)."""
 

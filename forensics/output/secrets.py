@@ -4,8 +4,9 @@ group `value` that is hidden; without `value` the whole match is."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
+
+from forensics.frozen import frozen
 
 Check = Literal["", "set", "set or number", "flag", "random", "mail"]
 
@@ -24,7 +25,7 @@ _NAMES = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Secret:
     """`hints`: one of these (lower case) stands in every text that the pattern matches. `check` says when a match
     counts: `set` (not None, empty or a placeholder), `set or number` (nor a plain number), `flag` (nor the word of a usage text: `--api-key API_KEY`), `random` (a mixed text,

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from io import StringIO
 
 from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
+from forensics.frozen import frozen
 from forensics.output import terminal_words as words
 from forensics.output.clean import clean
 from forensics.output.command_diff import command_diff, same_command
@@ -39,7 +39,7 @@ BRIEF_LINES = 24
 """Lines of `--brief`: one classic screen."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Amount:
     """How much of each list is shown: causes, causes with their grounds, grounds of the first cause and of the others,
     further lists, lines around the first failure, steps of the fix, next steps."""

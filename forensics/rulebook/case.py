@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from forensics.engine.table import EventTable
+from forensics.frozen import frozen
 from forensics.schema.block import Block
 from forensics.schema.launch import Launch
 from forensics.schema.signal import Rule, Signal
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Case:
     """`signals` by rule id (only those that matched). `earlier` are the launches before this one, oldest first, plus
     those that an explicit history adds. `symptom` is what the user stated."""

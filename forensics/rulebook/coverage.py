@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from forensics.frozen import frozen
 from forensics.rulebook.case import Case
 from forensics.rulebook.versions import lifetime_range, overlap
 from forensics.schema.launch import STAGES
@@ -14,7 +13,7 @@ _EARLY = frozenset(STAGES) - {"serving"}
 _QUIET_ROLES = frozenset({"warning", "progress", "info", "advice"})
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Coverage:
     """`covered` False: the signal may have been there all the same; then `why` and `settle` say more. `lapsed`: this
     release does not print its message."""

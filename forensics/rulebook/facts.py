@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import islice
 
+from forensics.frozen import frozen
 from forensics.rulebook.case import Case
 from forensics.schema.facts import Value
 from forensics.schema.span import Span
@@ -26,7 +26,7 @@ _SETTLE = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Lookup:
     """`known` False: nothing in the input tells. A known value may be None (null)."""
 

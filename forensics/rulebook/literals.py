@@ -8,9 +8,9 @@ part of a hex word, plain ASCII, lower case.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import lru_cache
 
+from forensics.frozen import frozen
 from forensics.rulebook.patterns import compiled
 
 _LOST = re.compile(r"[.,]{0,6}\d[\d.,]*|\s{2,}|[^\x20-\x7e]+|\|[^|a-z\[\]]{2,}\|")
@@ -21,7 +21,7 @@ _CLASS_NAME = re.compile(r"\[:\^?\w+:\]")
 _WIDE = frozenset("dDwWsS")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Need:
     """What a piece of a pattern demands. `exact` is its text if it is one fixed text, else None. `one_of`: a match
     holds at least one of these texts (None: nothing is demanded). `blind`: digits decide nothing in it."""

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
 
 from forensics.errors import ForensicsError, RuleError
+from forensics.frozen import frozen
 from forensics.rulebook.located import Reader
 from forensics.rulebook.problem import Problem
 from forensics.rulebook.schema import read_rule
@@ -14,7 +14,7 @@ from forensics.schema.signal import Rule
 from forensics.schema.span import Span
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LoadedRules:
     """Rules by id, in the order of their paths, and what was wrong with the others."""
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from forensics.frozen import frozen
 from forensics.rulebook.problem import Edit, Problem
 from forensics.schema.facts import Value
 from forensics.schema.span import Span
@@ -17,7 +18,7 @@ Plain: TypeAlias = "bool | int | float | str | None"
 MAX_BYTES = 1 << 20
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Located:
     """One YAML value. `value` is a scalar, a tuple of items or a dict of fields; `line` and `column` (1-based) are
     where it starts, `style` is its quoting (`'`, `"`, `|`, `>` or empty). `key_at` places the keys of a mapping."""

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
+from forensics.frozen import frozen
 from forensics.schema.span import Span
 
 MAX_WITNESSES = 8
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Outcome:
     """`value`: True, False or None (the log cannot tell). `witnesses` are the places it rests on, `why` says it in
     words, `settle` names the command or datum that would decide an unknown. `parts` explain a compound; `text` is

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
 
 import re2
 
+from forensics.frozen import frozen
 from forensics.rulebook.patterns import new_set
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Prefilter:
     """`literals` finds texts that members cannot do without; `owners[i]` are the members that need literal i, `always`
     those without one."""

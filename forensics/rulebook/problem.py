@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
 
 from forensics.errors import ForensicsError
+from forensics.frozen import frozen
 from forensics.schema.span import Span
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Edit:
     """Replace `old` by `new` in one line (1-based) of the file; refused when the line no longer holds `old` there.
     `column` is 1-based in code points. With `new=None` the whole line goes; `insert` puts a new line below instead.
@@ -24,7 +24,7 @@ class Edit:
     path: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Problem:
     """`severity` is error (the file is refused) or warning. `hint` is the proposed change in words."""
 

@@ -9,6 +9,7 @@ from functools import cached_property, lru_cache
 
 from forensics.engine.mask import SHAPE_LENGTH, fold
 from forensics.engine.table import EventTable, Shape
+from forensics.frozen import frozen
 from forensics.grammar.line import line_grammar
 from forensics.rulebook.literals import digit_blind, required
 from forensics.rulebook.patterns import Pattern, compiled
@@ -57,7 +58,7 @@ class Ready:
         return compiled(self.rule.exception) if self.rule.exception else None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Program:
     """All rules of a run, and what tells which of them a text may satisfy."""
 
@@ -69,7 +70,7 @@ class Program:
         return sorted(self.prefilter.near(text))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ShapePlan:
     """What the prefilter says about one shape. `open`: its lines differ in more than digits, so each is asked."""
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import operator
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import lru_cache
 
+from forensics.frozen import frozen
 from forensics.schema.facts import VersionInterval
 
 _VERSION = re.compile(
@@ -66,7 +66,7 @@ def is_dev(name: str) -> bool:
     return re.search(r"dev\d|\+g[0-9a-f]{6,}", name) is not None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Bound:
     """One comparison of a range text: `op` is <, <=, >, >=, == or !=."""
 

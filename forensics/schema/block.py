@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from forensics.frozen import frozen
 from forensics.schema.rank import Rank
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Frame:
     """One stack frame. `file`, `function` as printed; `number` is the source line (0 unknown); `row` its table row."""
 
@@ -17,7 +16,7 @@ class Frame:
     function: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Raised:
     """One exception of a chain. `row` is the table row of the line `type: message`; `link` says how it follows the
     one before: `""` (first), `cause` (direct cause), `context` (during handling)."""
@@ -29,7 +28,7 @@ class Raised:
     link: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Block:
     """`kind`: traceback, cuda-assert, pg-watchdog, faulthandler, cxx-terminate, py-spy, capture-advice, argparse,
     triton-compile, nccl. `rows` are all its table rows in file order (not contiguous where ranks interleave).

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TypeAlias
 
+from forensics.frozen import frozen
 from forensics.schema.span import Span
 
 Value: TypeAlias = "bool | int | float | str | tuple[Value, ...] | None"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Fact:
     """`name` is dotted (`args.quantization`, `env.NCCL_DEBUG`, `gpu.sm`, `version.torch`, `weights.dtype`).
 
@@ -24,7 +24,7 @@ class Fact:
     how: str = "stated"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class VersionInterval:
     """The sglang release lies in `[low, high]`, both ends included and in the program's own spelling; None is open.
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from forensics.frozen import frozen
 from forensics.schema.facts import Value
 from forensics.schema.span import Span
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FixStep:
     """One typed change. `kind`: flag, env, package, host, other. `op`: set, remove (flag, env); at-least, exact,
     below (package). `do` is the sentence of host and other steps. `versions` is a range text (`>=0.5.7,<0.5.10`; ""
@@ -28,7 +27,7 @@ class FixStep:
     with_above: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Condition:
     """A condition as written, with its place. `strength`: must, decisive, strong, weak, against, excludes."""
 
@@ -37,7 +36,7 @@ class Condition:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LogBlock:
     """A fenced `log` block of a finding's body. `expect`: match or near-miss. `named_line` is the 1-based line inside
     the block that must be named as the cause's ground (None: any). `span` is the first line
@@ -52,7 +51,7 @@ class LogBlock:
     sample: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Shows:
     """`signal` would have appeared by the time that `stage` was passed: the ground for ruling the cause out."""
 
@@ -60,7 +59,7 @@ class Shows:
     stage: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Finding:
     """One Markdown file of kb/findings. See docs/findings.md for each key."""
 
@@ -85,7 +84,7 @@ class Finding:
     override: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Deployment:
     """A launch known to work: the control of a comparison. `strength`: accuracy, throughput, served, benchmarked,
     recommended. `args` are server_args fields (dest names) that the source states; `facts` further dotted facts."""

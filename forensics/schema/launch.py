@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 import numpy.typing as npt
 
+from forensics.frozen import frozen
 from forensics.schema.facts import Fact, VersionInterval
 from forensics.schema.rank import Rank
 
@@ -18,7 +19,7 @@ ROLES = ("root", "cascade", "teardown", "advice")
 OUTCOMES = ("terminal", "recovered", "progressed", "unresolved")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class StageMark:
     """A line that proves something about start-up: `stage` entered (`edge="begin"`) or finished (`edge="end"`)."""
 
@@ -29,7 +30,7 @@ class StageMark:
     time: float | None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Failure:
     """Events of one mechanism, folded over repeats and ranks.
 
@@ -60,7 +61,7 @@ class Failure:
     reading: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Launch:
     """One life of the server inside the input.
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
+
+from forensics.frozen import frozen
 
 SYMPTOMS = ("crash", "hang", "garbage", "slow", "refused")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Options:
     """`launch`: `last`, `all` or a 1-based number as text. `since`/`until`: seconds since the epoch in the log's own
     clock. `symptom`: what the user saw. `env`/`baseline`/`history`: paths of further explicit inputs. `kb`/`rules`:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+
+from forensics.frozen import frozen
 
 _AXIS = re.compile(r"([A-Z][A-Z_]{0,30}?)(\d{1,9})")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Rank:
     """One process of a server, named by its axes in the order of the log's own prefix.
 

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import re
 import signal
-from dataclasses import dataclass
+
+from forensics.frozen import frozen
 
 _NUMBER = r"(-?\d+(?:\.\d+)?)"
 _UNITS = {"B": 1.0, "KiB": 2.0**10, "MiB": 2.0**20, "GiB": 2.0**30, "KB": 1e3, "MB": 1e6, "GB": 1e9}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Pool:
     """One pool of a leak report, in slots or tokens."""
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
+from forensics.frozen import frozen
 from forensics.schema.facts import Fact, Value
 from forensics.schema.launch import STAGES, Failure, Launch
 
@@ -42,7 +42,7 @@ IGNORED_ENV = re.compile(
 DERIVED = re.compile(r"_(?:port|path)s?$|^_")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Changed:
     """One flag or variable that differs. None: not set (or at its unstated default)."""
 

@@ -10,11 +10,11 @@ import json
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cache, cached_property
 from importlib import resources
 from typing import Any
 
+from forensics.frozen import frozen
 from forensics.rulebook.versions import Key, version_key
 from forensics.schema.facts import VersionInterval
 from forensics.schema.finding import FixStep
@@ -28,7 +28,7 @@ FOREIGN_ENV = (
 """Prefixes of variables that the libraries under sglang read, whatever sglang's own source says about them."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Lifetime:
     """`first`/`last`: read releases that have the thing (last None: the newest has it). The thing can exist from `low`
     to `high` at most (None: open), and surely exists from `first` to `last`. `low` is the first development build after
@@ -40,7 +40,7 @@ class Lifetime:
     high: str | None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Rename:
     """`old` became `new` (a flag, `flag=value`, or an environment variable): `new` is known from release `since` on.
     `inverted`: the new one means the opposite. `stated`: the program says so itself (else inferred from its source)."""

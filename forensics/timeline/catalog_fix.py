@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from forensics.frozen import frozen
 from forensics.rulebook.versions import in_range, older
 from forensics.schema.facts import VersionInterval
 from forensics.schema.finding import FixStep
@@ -13,7 +14,7 @@ from forensics.timeline.catalog import Catalog, catalog
 MAX_CHAIN = 5
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Form:
     """How a step is written for one release: the steps, or the reason why there is none."""
 

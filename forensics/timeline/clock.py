@@ -8,13 +8,13 @@ reach together, tells how far the clocks are apart.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
 
 from forensics.engine.merge import SHARED_EVENTS, SKEW_FLOOR
 from forensics.engine.table import STAMPED, EventTable
+from forensics.frozen import frozen
 from forensics.timeline.firsts import firsts
 from forensics.timeline.lookup import Rows, distinct, rows_of_shapes
 from forensics.timeline.sieve import needle
@@ -31,7 +31,7 @@ _NATIVE = frozenset({"cxx-log", "gloo", "nccl", "pg-watchdog", "transport", "cxx
 """Lines of native libraries: their times may be in another zone than the program's own."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Clock:
     """`of(row)` orders rows. `rows` and `places` are empty where the position in the input is that order. `note` says
     why clocks could not be compared although the input holds several nodes."""

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from forensics.engine.table import EventTable
+from forensics.frozen import frozen
 from forensics.timeline.firsts import firsts
 from forensics.timeline.lookup import Rows, rows_of_shapes, within
 from forensics.timeline.sieve import Needle, needle
@@ -24,7 +23,7 @@ _LEAKED = needle(r"resource_tracker: There appear to be|resource_tracker\.py:\d+
 _WAITING = needle(r"^(?:INFO: +)?Waiting for application shutdown")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Ends:
     """Rows of the launch that tell of its end, by kind."""
 
@@ -48,7 +47,7 @@ class Ends:
         return np.sort(np.concatenate([self.stop, self.interrupt]))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Ending:
     ended: str
     row: int | None

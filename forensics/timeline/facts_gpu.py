@@ -7,11 +7,12 @@ searched in order, the more special name first.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import cache
 
+from forensics.frozen import frozen
 
-@dataclass(frozen=True, slots=True)
+
+@frozen
 class Gpu:
     """`sm` is the compute capability without its dot (0: no NVIDIA GPU); `memory_gb` the usual memory (0: several)."""
 

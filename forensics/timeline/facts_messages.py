@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cache
 
+from forensics.frozen import frozen
 from forensics.schema.facts import Value
 from forensics.timeline.facts_gpu import family_of, known_gpu, memory_family, shared_family
 from forensics.timeline.facts_sheet import Sheet
 from forensics.timeline.sieve import Sieve
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Statement:
     """A message that states facts: `literal` (without digits) must stand in the line, `pattern` finds the value in
     group 1, `name` is the fact, `read` types the value, `how` says how it is known."""

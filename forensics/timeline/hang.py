@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from dataclasses import dataclass
 
 import numpy as np
 
 from forensics.engine.table import EventTable
+from forensics.frozen import frozen
 from forensics.schema.block import Block, Frame
 from forensics.schema.rank import Rank
 from forensics.timeline import component, roles
@@ -24,7 +24,7 @@ _LIBRARY = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Dump:
     """The stack of one scheduler process: program functions from the event loop inwards."""
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
 
 from forensics.engine.table import EventTable, Series
+from forensics.frozen import frozen
 from forensics.schema.block import Block
 from forensics.schema.launch import Launch, StageMark
 from forensics.schema.options import Options
@@ -22,7 +23,7 @@ from forensics.timeline.starts import Start, command_rows, cuts, find_starts, us
 _OVERLAP_S = 900.0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Part:
     """A stretch of one input that belongs to one launch."""
 

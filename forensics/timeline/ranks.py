@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
 
 import numpy as np
 
 from forensics.engine.table import EventTable
+from forensics.frozen import frozen
 from forensics.schema.facts import Fact
 from forensics.schema.launch import StageMark
 from forensics.schema.rank import Rank
@@ -22,7 +22,7 @@ MAX_SIZE = 4096
 """Largest size of one kind of parallelism that is believed."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RankView:
     """`expected` is empty for a single process, which prints no rank. `missing` holds only ranks whose node the
     input covers from the start of the launch."""

@@ -7,9 +7,9 @@ its libraries' own; general facts about them (who waits for whom, what is only a
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import lru_cache
 
+from forensics.frozen import frozen
 from forensics.timeline.sieve import Needle, near, needle
 
 CAUSE, VICTIM, WEAK, CLIENT, DEGRADED, TEARDOWN, ADVICE, NOISE = (
@@ -27,7 +27,7 @@ CLIENT_GONE = "client-gone"
 NATURES = (CAUSE, VICTIM, WEAK, CLIENT, DEGRADED, TEARDOWN, ADVICE, NOISE)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Phrase:
     """`nature` of every line that `needle` matches; `go_to` says where the cause of a victim is to be looked for."""
 

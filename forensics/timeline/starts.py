@@ -7,11 +7,11 @@ service of one deployment (prefill and decode), a replica, or a child process.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 import numpy as np
 
 from forensics.engine.table import STAMPED, EventTable
+from forensics.frozen import frozen
 from forensics.schema.block import Block
 from forensics.timeline.firsts import firsts
 from forensics.timeline.lookup import OPAQUE, Rows, distinct, rows_of_shapes, within
@@ -52,7 +52,7 @@ CONFIG_S = 600.0
 _PRINTED = needle(r"^(?:server_args: \{|server_args=)")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Start:
     """A `server_args=` line and the fields that tell launches apart."""
 
@@ -123,7 +123,7 @@ def usage_rows(table: EventTable, rows: Rows) -> Rows:
     return np.array([r for r in kept.tolist() if _USAGE.search(table.text(r))], dtype=np.int64)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Anchor:
     """A row that shows a launch: `args`, `command`, `usage`, `death` (the parent's own traceback), `init`."""
 

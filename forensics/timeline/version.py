@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
 import numpy.typing as npt
 
 from forensics.engine.table import EventTable
+from forensics.frozen import frozen
 from forensics.grammar.command import read_command
 from forensics.rulebook.versions import Key, is_dev, older, version_key
 from forensics.schema.facts import Fact, VersionInterval
@@ -120,7 +120,7 @@ def _form(fact: Fact) -> Iterator[Evidence]:
         yield Evidence("server_args is printed as ServerArgs(…)", fact.where, None, known.before(FIRST_DICT_FORM), 1)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Wording:
     """One wording of a message: its text or pattern, and when releases print it."""
 

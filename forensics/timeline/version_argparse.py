@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 
+from forensics.frozen import frozen
 from forensics.schema.span import Span
 from forensics.timeline.catalog import catalog, first_build_after
 from forensics.timeline.facts_sheet import Sheet
@@ -20,7 +20,7 @@ _CHOICES = re.compile(
 _REFUSED = re.compile(r"error: unrecognized arguments: (.+)")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Evidence:
     """One ground: the release lies in [low, high]. `weight` orders grounds from the surest on (0 is stated)."""
 

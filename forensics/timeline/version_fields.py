@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
+from forensics.frozen import frozen
 from forensics.rulebook.versions import older
 from forensics.timeline.catalog import catalog, first_build_after
 
@@ -20,7 +20,7 @@ OPTION_ONLY = "_parallel_size"
 """Options such as `--tensor-parallel-size` had a name of their own; the field was called `tp_size` all along."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FieldLife:
     """Read releases (indexes, first and last) in whose dump a field stands; `sure`: its absence proves something."""
 
@@ -29,7 +29,7 @@ class FieldLife:
     sure: bool
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FieldBound:
     """A bound that a field set gives: the release, and the field that decides it."""
 

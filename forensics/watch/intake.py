@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import BinaryIO, cast
 
 import numpy as np
 
 from forensics.engine.scan import scan
 from forensics.engine.table import EventTable, Series
+from forensics.frozen import frozen
 from forensics.ingest.sources import Source
 from forensics.schema.options import Options
 from forensics.schema.rank import Rank
@@ -28,7 +28,7 @@ ALARMS = frozenset(
 MAX_SHAPES = 50_000
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Seen:
     """One kept line: number in the stream, kind, rank, message (only of new shapes, alarms and progress), and whether
     its shape was never seen before."""
@@ -40,7 +40,7 @@ class Seen:
     new: bool
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Batch:
     """The last decode or prefill line of a piece: its rank and its metrics."""
 
@@ -49,7 +49,7 @@ class Batch:
     metrics: dict[str, float]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Piece:
     """What new bytes held."""
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from forensics.frozen import frozen
 from forensics.knowledge.store import Knowledge
 from forensics.schema.options import Options
 from forensics.schema.report import Report
@@ -19,7 +20,7 @@ from forensics.watch.state import State
 from forensics.watch.voice import Voice
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Plan:
     """`tick`: seconds between two looks. `silence`: seconds without a line that are worth a warning. `pid`: process
     whose end is the server's death (0: none). `keep_going`: go on after a death. `until_failure`: a failure that the

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from forensics.frozen import frozen
+
 SHARE = 0.025
 """Processor time for judging that is earned in each second: the long-run share of a core."""
 CREDIT = 6.0
@@ -12,7 +14,7 @@ REST = 10.0
 """Without a sign of trouble a judgement that took s seconds is followed by a rest of at least REST × s."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Waits:
     """Seconds: at least `minimum` after the first sign of trouble, until `quiet` without a further sign, at most
     `maximum` in all."""
