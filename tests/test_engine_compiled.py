@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from engine_dump import dump
 
-from forensics.engine import compiled
+from forensics.engine import compiled, compiled_code
 from forensics.engine.scan import scan
 from forensics.errors import UsageError
 from forensics.schema.options import Options
@@ -51,7 +51,7 @@ def test_engine_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(UsageError):
         scan([path], Options(engine="quick"))
     monkeypatch.setitem(sys.modules, "numba", None)
-    monkeypatch.setattr(compiled, "_compiled", {})
+    compiled_code.loops.cache_clear()
     with pytest.raises(UsageError, match="numba"):
         scan([path], Options(engine="compiled"))
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from forensics.engine.lines import POWERS, Kernel, Lines, NumpyKernel
+from forensics.engine.lines import POWERS, Kernel, Lines, NumpyKernel, Picks, Selection
 from forensics.engine.numbers import PAD, Words8, clock_seconds, days
 from forensics.engine.probe import Probe
 from forensics.engine.record import ACCESS, DECODE, PREFILL, ROW
@@ -23,8 +23,7 @@ from forensics.engine.records import (
     FORM,
     FRACTION_AT,
     FRACTION_WIDTH,
-    PARTIAL,
-    PARTS,
+    PARTIAL_MARK,
     SHAPE,
     SLOT_END,
     SLOT_START,
@@ -34,11 +33,10 @@ from forensics.engine.records import (
     WRAPPER,
     MaskTable,
 )
-from forensics.engine.thin import METRICS, groups
+from forensics.engine.thin import METRICS, groups, kept
 from forensics.grammar.header import CLOCK, EPOCH_US, FULL
 
 Array = npt.NDArray[Any]
-SlotTable = tuple[Array, Array]
 _DATE_SHIFT = {FULL: 2}
 MAX_JOINED = 64 << 20
 """Bytes of one message that a wrapper cut into lines; beyond, it is several messages."""
@@ -46,6 +44,8 @@ MAX_RANK = 4096
 """Indexes of a rank from this on are taken for text that only looks like one."""
 MAX_RANKS = 8192
 """Ranks told apart in one range of an input; the rest counts as lines without a rank."""
+RANKS_AT_ONCE = 1 << 12
+"""Ranks that a kernel may find in one chunk."""
 KEYS_COUNTED = 1 << 16
 """Combinations of axis numbers that are counted in a table; more are sorted."""
 
@@ -113,7 +113,9 @@ class ChunkScanner:
             held += 1
         return held
 
-    def scan(self, padded: bytes, base: int, first_line: int, final: bool) -> tuple[int, int, Rows, dict[int, Hot]]:
+    def scan(
+        self, padded: bytes | memoryview, base: int, first_line: int, final: bool
+    ) -> tuple[int, int, Rows, dict[int, Hot]]:
         """Scan whole lines, given between PADDING, that stand at `base` of the source. Gives bytes and lines consumed
         (less than all where the chunk ends inside a message that a wrapper cut), the rows and the hot lines."""
         lines = self.kernel.lines(padded)
@@ -126,29 +128,28 @@ class ChunkScanner:
             if 0 < held < count:
                 size -= sum(len(lines.line(-1 - k)) + 1 for k in range(held))
                 count -= held
-        ids, lengths = lines.lookup(count)
-        starts = np.cumsum(lengths + 1) - lengths - 1
-        dropped = self._join_partials(lines, ids, lengths, starts)
+        ids, starts, lengths = lines.lookup(count)
+        dropped = self._join_partials(lines, ids, starts, lengths)
+        selection = self.kernel.select(ids, dropped)
         plan = self.table.plan()
-        line_of, records = _units(ids, plan, dropped)
-        self._count(plan, records)
-        words = Words8(padded)
-        where = _Units(plan, records, starts[line_of], lengths[line_of], base, line_of + first_line)
-        clock = _Clock(where, words, self.probe.base_day, self.now)
-        hot = {kind: self._hot(kind, words, padded, where, clock) for kind in (DECODE, PREFILL)}
-        rows = self._rows(words, where, clock)
-        self.now = clock.final()
+        self._count(plan, selection.uses)
+        chunk = _Chunk(plan, Words8(padded), starts, lengths, base, first_line)
+        clock = _Clock(chunk, self.probe.base_day, self.now)
+        hot = {kind: self._hot(kind, chunk, selection.picks[kind], clock) for kind in (DECODE, PREFILL)}
+        rows = self._rows(chunk, selection.picks[ROW], clock)
+        self.now = clock.last(selection)
         self.table.forget()
         return size, count, rows, hot
 
-    def _count(self, plan: Array, records: Array) -> None:
-        uses = np.bincount(records, minlength=plan.shape[1])
+    def _count(self, plan: Array, uses: Array) -> None:
         self.shape_counts = _added(self.shape_counts, np.bincount(plan[SHAPE], weights=uses))
         self.wrapper_counts = _added(self.wrapper_counts, np.bincount(plan[WRAPPER], weights=uses))
 
-    def _join_partials(self, lines: Lines, ids: Array, lengths: Array, starts: Array) -> Array | None:
-        plan = self.table.plan()
-        partial = plan[PARTIAL][ids] != 0
+    def _join_partials(self, lines: Lines, ids: Array, starts: Array, lengths: Array) -> Array | None:
+        marks = self.table.marks() & PARTIAL_MARK
+        if not marks.any():
+            return None
+        partial = marks.take(ids) != 0
         if not partial.any():
             return None
         dropped = np.zeros(len(ids), bool)
@@ -167,22 +168,22 @@ class ChunkScanner:
             dropped[index + 1 : stop + 1] = True
         return dropped
 
-    def _ranks(self, words: Words8, where: _Units, pick: Array) -> Array:
+    def _ranks(self, chunk: _Chunk, picks: Picks, at: Array) -> Array:
         """Rank numbers of the chosen parts (-1: none)."""
-        records = where.records[pick]
-        axes = where.plan[AXES][records]
-        rank = np.full(len(pick), -1, np.int16)
+        axes = chunk.plan[AXES].take(picks.record)
+        rank = np.full(len(axes), -1, np.int16)
         names = list(self.table.axes)
         for number in np.flatnonzero(np.bincount(axes + 1, minlength=1)):
             if number == 0:
                 continue
             mine = np.flatnonzero(axes == number - 1)
-            chosen, start = records[mine], where.at[pick[mine]]
+            alone = len(mine) == len(axes)
+            chosen, start = (picks.record, at) if alone else (picks.record[mine], at[mine])
             numbers: list[Array] = []
             for i in range(len(names[number - 1])):
-                width = where.plan[AXIS0 + 2 * i + 1][chosen]
-                end = start + where.plan[AXIS0 + 2 * i][chosen] + width
-                numbers.append(words.digits(end, np.minimum(width, 4)).astype(np.int64))
+                width = chunk.plan[AXIS0 + 2 * i + 1].take(chosen)
+                end = start + chunk.plan[AXIS0 + 2 * i].take(chosen) + width
+                numbers.append(chunk.words.digits(end, np.minimum(width, 4)).astype(np.int64))
             rank[mine] = self._rank_numbers(names[number - 1], numbers)
         return rank
 
@@ -211,90 +212,120 @@ class ChunkScanner:
             return -1
         return self.ranks.setdefault(name, len(self.ranks))
 
-    def _rows(self, words: Words8, where: _Units, clock: _Clock) -> Rows:
-        kinds = where.plan[CLASS][where.records]
-        keep = kinds == ROW
-        access = np.flatnonzero(kinds == ACCESS)
+    def _rows(self, chunk: _Chunk, picks: Picks, clock: _Clock) -> Rows:
+        plan = chunk.plan
+        access = np.flatnonzero(plan[CLASS].take(picks.record) == ACCESS)
         if len(access):
-            status = _column(self.kernel, 0, words, b"", self.table.slots(), where.slots(access), where.at[access])
-            keep[access[~(status < 400)]] = True
-        pick = np.flatnonzero(keep)
-        records = where.records[pick]
-        plan = where.plan
-        start, stop = plan[START][records], plan[STOP][records]
-        stop = np.where(stop >= 0, stop, where.length[pick])
+            asked = picks.take(access)
+            status = self._column(0, chunk, plan[SLOTS].take(asked.record), chunk.at(asked.line), by_hand=False)
+            keep = np.ones(len(picks.line), bool)
+            keep[access] = ~(status < 400)
+            picks = picks.take(np.flatnonzero(keep))
+        records, at = picks.record, chunk.at(picks.line)
+        start, stop = plan[START].take(records), plan[STOP].take(records)
+        stop = np.where(stop >= 0, stop, chunk.lengths[picks.line])
         return Rows(
-            offset=where.base + where.at[pick] + start,
+            offset=chunk.base + at + start,
             length=(stop - start).astype(np.int32),
             lead=start,
-            line=where.line[pick],
-            time=clock.times(pick),
-            rank=self._ranks(words, where, pick),
-            shape=plan[SHAPE][records],
-            flags=plan[FLAGS][records].astype(np.uint8),
+            line=picks.line.astype(np.int64) + chunk.first_line,
+            time=clock.times(picks),
+            rank=self._ranks(chunk, picks, at),
+            shape=plan[SHAPE].take(records),
+            flags=plan[FLAGS].take(records).astype(np.uint8),
         )
 
-    def _hot(self, kind: int, words: Words8, padded: bytes, where: _Units, clock: _Clock) -> Hot:
-        pick = np.flatnonzero(where.plan[CLASS][where.records] == kind)
+    def _hot(self, kind: int, chunk: _Chunk, picks: Picks, clock: _Clock) -> Hot:
         names = self.table.reader.columns["decode-batch" if kind == DECODE else "prefill-batch"].names
-        rank = self._ranks(words, where, pick)
-        table = self.table.slots()
+        rank: Array | None = None
         columns: dict[str, Array] = {}
-        if self.bucket and len(pick):
+        if self.bucket and len(picks.line):
             # Of a thinned input only the metrics decide what is kept; the other columns are read of that alone.
-            at, slots = where.at[pick], where.slots(pick)
-            metrics = {
-                n: _column(self.kernel, c, words, padded, table, slots, at) for n, c in names.items() if n in METRICS
-            }
-            keep = self.kernel.kept(groups(where.base + at, rank, self.bucket), metrics)
-            self.thinned += len(pick) - len(keep)
-            pick, rank = pick[keep], rank[keep]
-            columns = {n: values[keep] for n, values in metrics.items()}
-        at, slots = where.at[pick], where.slots(pick)
-        columns.update(
-            {n: _column(self.kernel, c, words, padded, table, slots, at) for n, c in names.items() if n not in columns}
-        )
-        return Hot(where.line[pick], clock.times(pick), rank, columns)
+            metrics = {n: c for n, c in names.items() if n in METRICS}
+            keep = self.kernel.thinned(picks, tuple(metrics.values()), chunk.base, self.bucket)
+            if keep is None or len(self.ranks) + RANKS_AT_ONCE > MAX_RANKS:
+                keep, rank, columns = self._thinned(metrics, chunk, picks)
+            self.thinned += len(picks.line) - len(keep)
+            picks = picks.take(keep)
+        at, slots = chunk.at(picks.line), chunk.plan[SLOTS].take(picks.record)
+        rank = self._ranks(chunk, picks, at) if rank is None else rank
+        columns.update({n: self._column(c, chunk, slots, at) for n, c in names.items() if n not in columns})
+        return Hot(picks.line.astype(np.int64) + chunk.first_line, clock.times(picks), rank, columns)
+
+    def _thinned(self, metrics: dict[str, int], chunk: _Chunk, picks: Picks) -> tuple[Array, Array, dict[str, Array]]:
+        """Which of the batch lines stay, and their ranks and metrics."""
+        at, slots = chunk.at(picks.line), chunk.plan[SLOTS].take(picks.record)
+        rank = self._ranks(chunk, picks, at)
+        columns = {n: self._column(c, chunk, slots, at) for n, c in metrics.items()}
+        keep = kept(groups(chunk.base + at, rank, self.bucket), columns)
+        return keep, rank[keep], {n: values[keep] for n, values in columns.items()}
+
+    def _column(self, column: int, chunk: _Chunk, slots: Array, at: Array, by_hand: bool = True) -> Array:
+        """Values of one column for hot lines that start at `at` and have the plans `slots` (-1: no plan)."""
+        numbers, constants = self.table.slots()
+        if not numbers.shape[2] or not len(slots):
+            return np.full(len(slots), np.nan)
+        entry = numbers[column]
+        values, slow = self.kernel.column(chunk.words, entry, constants[column], slots, at)
+        for i in slow.tolist():
+            start = int(at[i]) + PAD
+            place = slice(start + int(entry[SLOT_START][slots[i]]), start + int(entry[SLOT_END][slots[i]]))
+            try:
+                values[i] = float(bytes(chunk.words.padded[place]) if by_hand else b"")
+            except ValueError:
+                values[i] = np.nan
+        return values
 
 
 class _Clock:
     """Times of the parts of a chunk, decoded only where somebody asks; unstamped ones inherit from above."""
 
-    def __init__(self, where: _Units, words: Words8, base_day: int, before: float) -> None:
-        self.where, self.words, self.base_day, self.before = where, words, base_day, before
-        self.forms = where.plan[FORM][where.records]
-        self.stamped = np.maximum.accumulate(np.where(self.forms > 0, np.arange(len(self.forms)), -1))
+    def __init__(self, chunk: _Chunk, base_day: int, before: float) -> None:
+        self.chunk, self.base_day, self.before = chunk, base_day, before
 
-    def times(self, pick: Array) -> Array:
+    def times(self, picks: Picks) -> Array:
         """Seconds since the epoch of the chosen parts."""
-        source = self.stamped[pick]
-        time = np.full(len(pick), self.before)
-        known = np.flatnonzero(source >= 0)
-        source = source[known]
-        forms = self.forms[source]
-        for form in np.flatnonzero(np.bincount(forms, minlength=1)):
+        records, lines = picks.stamp_record, picks.stamp_line
+        if bool((records < 0).any()):
+            known = np.flatnonzero(records >= 0)
+            time = np.full(len(records), self.before)
+            time[known] = self._known(records[known], self.chunk.at(lines[known]))
+            return time
+        return self._known(records, self.chunk.at(lines))
+
+    def _known(self, records: Array, at: Array) -> Array:
+        """Times of parts that start at `at` and bear a stamp."""
+        forms = self.chunk.plan[FORM].take(records)
+        found = np.flatnonzero(np.bincount(forms, minlength=1))
+        if len(found) == 1:
+            return self._decode(int(found[0]), records, at)
+        time = np.empty(len(records))
+        for form in found:
             mine = np.flatnonzero(forms == form)
-            time[known[mine]] = self._decode(int(form), source[mine])
+            time[mine] = self._decode(int(form), records[mine], at[mine])
         return time
 
-    def final(self) -> float:
+    def last(self, selection: Selection) -> float:
         """Time that the next chunk inherits."""
-        return float(self.times(np.array([len(self.forms) - 1]))[0]) if len(self.forms) else self.before
+        if selection.stamp_record < 0:
+            return self.before
+        at = self.chunk.at(np.array([selection.stamp_line]))
+        return float(self._known(np.array([selection.stamp_record]), at)[0])
 
-    def _decode(self, form: int, units: Array) -> Array:
-        plan, records, at = self.where.plan, self.where.records[units], self.where.at[units]
+    def _decode(self, form: int, records: Array, at: Array) -> Array:
+        plan, words = self.chunk.plan, self.chunk.words
         if form == EPOCH_US:
-            width = plan[FRACTION_WIDTH][records].astype(np.int64)
-            return self.words.digits(at + plan[DATE_AT][records] + width, width).astype(np.float64) / 1e6
-        seconds = clock_seconds(self.words.load(at + plan[CLOCK_AT][records])).astype(np.float64)
+            width = plan[FRACTION_WIDTH].take(records).astype(np.int64)
+            return words.digits(at + plan[DATE_AT].take(records) + width, width).astype(np.float64) / 1e6
+        seconds = clock_seconds(words.load(at + plan[CLOCK_AT].take(records))).astype(np.float64)
         if form == CLOCK:
             seconds += self.base_day * 86400.0
         else:
-            dates = self.words.load(at + plan[DATE_AT][records] + _DATE_SHIFT.get(form, 0))
+            dates = words.load(at + plan[DATE_AT].take(records) + _DATE_SHIFT.get(form, 0))
             seconds += days(dates, form, self.base_day) * 86400.0
-        width = np.minimum(plan[FRACTION_WIDTH][records], 6).astype(np.int64)
+        width = np.minimum(plan[FRACTION_WIDTH].take(records), 6).astype(np.int64)
         if width.any():
-            digits = self.words.digits(at + plan[FRACTION_AT][records] + width, width)
+            digits = words.digits(at + plan[FRACTION_AT].take(records) + width, width)
             seconds += digits.astype(np.float64) / POWERS[width]
         return seconds
 
@@ -307,48 +338,18 @@ def _added(total: Array, more: Array) -> Array:
     return out
 
 
-def _column(
-    kernel: Kernel, column: int, words: Words8, padded: bytes, table: SlotTable, slots: Array, at: Array
-) -> Array:
-    """Values of one column for hot lines that start at `at` and have the plans `slots` (-1: no plan)."""
-    numbers, constants = table
-    if not numbers.shape[2] or not len(slots):
-        return np.full(len(slots), np.nan)
-    entry = numbers[column]
-    values, slow = kernel.column(words, entry, constants[column], slots, at)
-    for i in slow.tolist():
-        start = int(at[i]) + PAD
-        try:
-            values[i] = float(padded[start + int(entry[SLOT_START][slots[i]]) : start + int(entry[SLOT_END][slots[i]])])
-        except ValueError:
-            values[i] = np.nan
-    return values
-
-
 @dataclass(slots=True)
-class _Units:
-    """All parts of all lines of a chunk, with what is known of each."""
+class _Chunk:
+    """The plan, the text and the lines of a chunk."""
 
     plan: Array
-    records: Array
-    at: Array
-    length: Array
+    words: Words8
+    starts: Array
+    lengths: Array
     base: int
-    line: Array
+    first_line: int
 
-    def slots(self, pick: Array) -> Array:
-        """Number plans of the chosen parts."""
-        found: Array = self.plan[SLOTS][self.records[pick]]
+    def at(self, lines: Array) -> Array:
+        """Where lines start."""
+        found: Array = self.starts.take(lines).astype(np.int64, copy=False)
         return found
-
-
-def _units(ids: Array, plan: Array, dropped: Array | None) -> tuple[Array, Array]:
-    """Line number and record of each part of each line."""
-    parts = plan[PARTS][ids].astype(np.int64)
-    if dropped is not None:
-        parts[dropped] = 0
-    if bool((parts == 1).all()):
-        return np.arange(len(ids)), ids
-    line_of = np.repeat(np.arange(len(ids)), parts)
-    first = np.cumsum(parts) - parts
-    return line_of, ids[line_of] + np.arange(len(line_of)) - first[line_of]

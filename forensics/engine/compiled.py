@@ -1,4 +1,4 @@
-"""The compiled kernel (extra `fast`, needs numba): lines found, masked and hashed eight bytes at a time.
+"""The compiled kernel (extra `fast`, needs numba): lines found, masked, hashed, looked up and sorted in machine code.
 
 A mask is known by its 64-bit hash, length included; the numpy kernel, which compares whole masks, is the oracle that
 tests hold this one to.
@@ -6,262 +6,193 @@ tests hold this one to.
 
 from __future__ import annotations
 
-import importlib.util
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from forensics.engine.lines import POWERS, Lines
+from forensics.engine.chunk import RANKS_AT_ONCE
+from forensics.engine.compiled_code import available, loops
+from forensics.engine.lines import CHOSEN, POWERS, Lines, Picks, Selection
 from forensics.engine.mask import DIGITS_TO_ZERO
-from forensics.engine.numbers import PAD, PADDING, Words8
-from forensics.engine.record import LineReader
-from forensics.engine.records import LONG_LINE, MaskTable
-from forensics.errors import UsageError
+from forensics.engine.numbers import PAD, Words8
+from forensics.engine.records import LONG_LINE, PARTS, SLOTS, SLOW, MaskTable
+
+__all__ = ["CompiledKernel", "available", "prepare"]
 
 Array = npt.NDArray[Any]
-SLOTS = 1 << 18
+PLACES = 1 << 17
 """Places in the hash table; it is emptied when half of them are taken."""
-
-
-def available() -> bool:
-    """Whether numba is installed."""
-    return importlib.util.find_spec("numba") is not None
-
-
-def _split(words: Any, start: int, stop: int, at: Any, length: Any, hashes: Any) -> int:
-    """Start, length and masked hash of each line of [start, stop); gives the number of lines, -1 where there are more
-    than the arrays hold.
-
-    `words` are the unaligned 8-byte words of the padded chunk. The padding holds newlines, so that a search for the
-    end of a line always ends."""
-    low, high = np.uint64(0x0101010101010101), np.uint64(0x8080808080808080)
-    seven = np.uint64(0x7F7F7F7F7F7F7F7F)
-    newline = np.uint64(0x0A0A0A0A0A0A0A0A)
-    from_zero, past_nine = np.uint64(0x5050505050505050), np.uint64(0x4646464646464646)
-    zeros = np.uint64(0x3030303030303030)
-    mix, seed = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xCBF29CE484222325)
-    one, eight, shift, full = np.uint64(1), np.uint64(8), np.uint64(32), np.uint64(255)
-    seven_bits = np.uint64(7)
-    count = 0
-    position = start
-    room = len(at)
-    while position < stop:
-        if count == room:
-            return -1
-        begin = position
-        state = seed
-        while True:
-            word = words[position]
-            digit = ((word & seven) + from_zero) & ~((word & seven) + past_nine) & ~word & high
-            cover = (digit >> seven_bits) * full
-            masked = (word & ~cover) | (zeros & cover)
-            other = word ^ newline
-            ends = (other - low) & ~other & high
-            if ends:
-                size = 0
-                while not (ends & full):
-                    ends >>= eight
-                    size += 1
-                if size:
-                    masked &= (one << np.uint64(8 * size)) - one
-                    state = (state ^ masked) * mix
-                    state ^= state >> shift
-                position += size
-                break
-            state = (state ^ masked) * mix
-            state ^= state >> shift
-            position += 8
-        if position > stop:
-            position = stop
-        at[count] = begin
-        length[count] = position - begin
-        # The length goes in: a hash of equal words and another number of zero bytes is another line.
-        state = (state ^ np.uint64(position - begin)) * mix
-        hashes[count] = state ^ (state >> shift)
-        count += 1
-        position += 1
-    return count
-
-
-def _find(hashes: Any, count: int, keys: Any, values: Any, ids: Any, unknown: Any) -> int:
-    """Look hashes up; gives how many are unknown, their indices in `unknown`."""
-    missing = 0
-    last = np.uint64(len(keys) - 1)
-    one = np.uint64(1)
-    for i in range(count):
-        slot = hashes[i] & last
-        while values[slot] >= 0 and keys[slot] != hashes[i]:
-            slot = (slot + one) & last
-        ids[i] = values[slot]
-        if values[slot] < 0:
-            unknown[missing] = i
-            missing += 1
-    return missing
-
-
-def _column(
-    data: Any, pad: int, entry: Any, constants: Any, slots: Any, at: Any, powers: Any, out: Any, slow: Any
-) -> int:
-    """Values of one column; gives how many have to be read one by one, their indices in `slow`."""
-    hard = 0
-    for i in range(len(slots)):
-        slot = slots[i]
-        if slot < 0:
-            out[i] = np.nan
-            continue
-        width = entry[2, slot]
-        if width <= 0:
-            out[i] = constants[slot]
-            if width < 0:
-                slow[hard] = i
-                hard += 1
-            continue
-        stop = at[i] + entry[1, slot] + pad
-        whole = 0
-        for k in range(stop - width, stop):
-            whole = whole * 10 + (data[k] - 48)
-        value = float(whole)
-        fraction = entry[3, slot]
-        if fraction:
-            part = 0
-            for k in range(stop + 1, stop + 1 + fraction):
-                part = part * 10 + (data[k] - 48)
-            value += part / powers[fraction]
-        out[i] = -value if entry[4, slot] else value
-    return hard
-
-
-def _extremes(values: Any, key: Any, best: Any, place: Any) -> None:
-    """The first lines with the lowest and the highest value in each group (`key`): values in `best`, indices in
-    `place`. nan is neither."""
-    for i in range(len(values)):
-        value, group = values[i], key[i]
-        if value < best[group, 0]:
-            best[group, 0] = value
-            place[group, 0] = i
-        if value > best[group, 1]:
-            best[group, 1] = value
-            place[group, 1] = i
-
-
 ROOM = 1 << 16
 """Lines that a chunk is first taken to have."""
-_compiled: dict[str, Any] = {}
-
-
-def _kernels() -> dict[str, Any]:
-    if not _compiled:
-        try:
-            import numba
-        except ImportError:
-            raise UsageError(
-                "the compiled engine needs numba", hint="pip install 'sglang-forensics[fast]', or --engine numpy"
-            ) from None
-        for function in (_split, _find, _column, _extremes):
-            _compiled[function.__name__] = numba.njit(cache=True, nogil=True)(function)
-    return _compiled
+RANKS = 2 * RANKS_AT_ONCE
+"""Places for the ranks of one chunk, half of which are used; with more of them numpy thins the series."""
 
 
 def prepare() -> None:
-    """Load the compiler and the kernels, so that processes that are forked later share them."""
-    table = MaskTable(LineReader(), outer_time=False)
-    kernel = CompiledKernel(table)
-    kernel.lines(PADDING + b"\n" + PADDING).lookup(1)
-    none, nowhere = np.zeros(0, np.int32), np.zeros(0, np.int64)
-    kernel.column(Words8(PADDING), np.zeros((5, 1), np.int32), np.zeros(1), none, nowhere)
-    kernel.kept(np.zeros(1, np.int64), {"none": np.zeros(1)})
+    """Load the machine code, so that processes that are forked later share it."""
+    loops()
+
+
+def _address(array: Array) -> int:
+    return array.__array_interface__["data"][0]  # type: ignore[no-any-return]
 
 
 class CompiledLines:
-    """The lines of one chunk as places and hashes."""
+    """The lines of one chunk as places and records."""
 
-    def __init__(self, kernel: CompiledKernel, padded: bytes) -> None:
-        self._kernel = kernel
-        self._padded = padded
-        size = len(padded) - 2 * PAD
-        words = np.ndarray((len(padded) - 7,), "<u8", buffer=padded, strides=(1,))
+    def __init__(self, kernel: CompiledKernel, padded: bytes | memoryview) -> None:
+        self.kernel, self.padded = kernel, padded
         self.count = -1
         while self.count < 0:
-            room = kernel.room
-            self.at, self.length = np.empty(room, np.int64), np.empty(room, np.int64)
-            self.hashes = np.empty(room, np.uint64)
-            self.count = int(_kernels()["_split"](words, PAD, PAD + size, self.at, self.length, self.hashes))
-            # To count the lines first would take as long as to split them.
-            kernel.room = room if self.count >= 0 else room * 4
+            self.count = kernel.split(padded)
+        self._start, self._length, self._ids, self._unknown = kernel.lines_table
 
     def line(self, index: int) -> bytes:
         index %= self.count
-        start = int(self.at[index])
-        return self._padded[start : start + int(self.length[index])].translate(DIGITS_TO_ZERO)
+        start = int(self._start[index]) + PAD
+        return bytes(self.padded[start : start + int(self._length[index])]).translate(DIGITS_TO_ZERO)
 
-    def lookup(self, count: int) -> tuple[Array, Array]:
-        ids = np.empty(count, np.int64)
-        unknown = np.empty(count, np.int64)
-        missing = self._kernel.find(self.hashes, count, ids, unknown)
+    def lookup(self, count: int) -> tuple[Array, Array, Array]:
+        ids, hashes = self._ids, self.kernel.state
         fresh: dict[int, int] = {}
-        for index in unknown[:missing].tolist():
-            key = int(self.hashes[index])
+        for number, index in enumerate(self._unknown[: int(hashes[0])].tolist()):
+            if index >= count:
+                break
+            key = int(hashes[1 + number])
             found = fresh.get(key)
             if found is None:
-                found = self._kernel.table[self.line(index)]
-                if self.length[index] <= LONG_LINE:
+                found = self.kernel.table[self.line(index)]
+                if self._length[index] <= LONG_LINE:
                     fresh[key] = found
             ids[index] = found
-        self._kernel.insert(fresh)
-        return ids, self.length[:count]
+        self.kernel.insert(fresh)
+        return ids[:count], self._start[:count], self._length[:count]
 
 
 class CompiledKernel:
-    """Hash table from masks to records, in front of a MaskTable."""
+    """Hash table from masks to records, in front of a MaskTable. Arrays are reused from chunk to chunk: what a chunk's
+    lines and picks hold is good until the next chunk is split."""
 
     def __init__(self, table: MaskTable) -> None:
-        _kernels()
+        self._loops = loops()
         self.table = table
         self._generation = table.generation
-        self._keys = np.zeros(SLOTS, np.uint64)
-        self._values = np.full(SLOTS, -1, np.int64)
+        self._keys, self._values = np.zeros(PLACES, np.uint64), np.full(PLACES, -1, np.int32)
         self._used = 0
-        self.room = ROOM
-        """Lines that the arrays of the next chunk hold."""
+        self._plain = np.zeros(LONG_LINE + 2 * PAD, np.uint8)
+        self._text = 0
+        self._places = _MetricPlaces(table)
+        self._make_room(ROOM)
 
-    def lines(self, padded: bytes) -> Lines:
-        if self._generation != self.table.generation or self._used > SLOTS // 2:
+    def _make_room(self, room: int) -> None:
+        """Arrays for chunks of up to so many lines."""
+        self._room = room
+        self.lines_table = np.zeros((4, room), np.int32)
+        self.state = np.zeros(room + 8, np.int64)
+        self._dropped = np.zeros(room, np.uint8)
+        self._picked = np.zeros((len(CHOSEN), 4, room), np.int32)
+
+    def lines(self, padded: bytes | memoryview) -> Lines:
+        if self._generation != self.table.generation or self._used > PLACES // 2:
             self._generation = self.table.generation
             self._values.fill(-1)
             self._used = 0
         return CompiledLines(self, padded)
 
-    def find(self, hashes: Array, count: int, ids: Array, unknown: Array) -> int:
-        """Record numbers of hashes; gives how many are unknown."""
-        return int(_kernels()["_find"](hashes, count, self._keys, self._values, ids, unknown))
+    def split(self, padded: bytes | memoryview) -> int:
+        """Find and look up the lines of a chunk; -1: there is room for them now, and it has to be tried again."""
+        self._text = _address(np.frombuffer(padded, np.uint8)) + PAD
+        # Past the cap the table decides anew about each line that it has not seen.
+        longest = -1 if self.table.reader.capped else LONG_LINE
+        tables = _address(self._keys), _address(self._values), PLACES - 1, self._room
+        out = _address(self.lines_table), _address(self.state)
+        size = len(padded) - 2 * PAD
+        count = self._loops["split"](self._text, size, _address(self._plain), longest, *tables, *out)
+        if count < 0:
+            # To count the lines first would take as long as to split them.
+            self._make_room(self._room * 4)
+        return count
 
     def insert(self, fresh: dict[int, int]) -> None:
         """Remember new masks, as many as the table holds."""
         for key, value in fresh.items():
-            if self._used >= SLOTS * 3 // 4:
+            if self._used >= PLACES * 3 // 4:
                 return
-            slot = key & (SLOTS - 1)
+            key &= (1 << 64) - 1
+            slot = key & (PLACES - 1)
             while self._values[slot] >= 0:
-                slot = (slot + 1) & (SLOTS - 1)
+                slot = (slot + 1) & (PLACES - 1)
             self._keys[slot], self._values[slot] = key, value
             self._used += 1
 
+    def select(self, ids: Array, dropped: Array | None) -> Selection:
+        plan, marks = self.table.plan(), self.table.marks()
+        status = self.table.slots()[0][0]
+        uses = np.zeros(plan.shape[1], np.int64)
+        state = np.zeros(5, np.int64)
+        gone = self._dropped if dropped is None else dropped.view(np.uint8)
+        records = _address(marks), _address(plan[PARTS]), _address(uses), _address(plan[SLOTS])
+        lines = len(ids), _address(self.lines_table), self._room, _address(gone)
+        table = _address(status), status.shape[1]
+        while True:
+            out = _address(self._picked), self._picked.shape[2], _address(state)
+            if not self._loops["select"](self._text, *lines, *records, *table, *out):
+                break
+            # Glued lines have several parts each, so that there can be more of these than of lines.
+            self._picked = np.zeros((len(CHOSEN), 4, 4 * self._picked.shape[2]), np.int32)
+            uses.fill(0)
+        picks = {k: Picks(*self._picked[i, :, : state[i]]) for i, k in enumerate(CHOSEN)}
+        return Selection(uses, picks, int(state[3]), int(state[4]))
+
     def column(self, words: Words8, entry: Array, constants: Array, slots: Array, at: Array) -> tuple[Array, Array]:
-        out, slow = np.empty(len(slots)), np.empty(len(slots), np.int64)
-        data = np.frombuffer(words.padded, np.uint8)
-        hard = int(_kernels()["_column"](data, PAD, entry, constants, slots, at, POWERS, out, slow))
+        count = len(slots)
+        slots, at = slots.astype(np.int32, copy=False), at.astype(np.int64, copy=False)
+        out, slow = np.empty(count), np.empty(count, np.int64)
+        text = _address(np.frombuffer(words.padded, np.uint8)) + PAD
+        tables = _address(entry), entry.shape[1], _address(constants), _address(POWERS)
+        hard = self._loops["column"](text, count, _address(at), _address(slots), *tables, _address(out), _address(slow))
         return out, slow[:hard]
 
-    def kept(self, key: Array, metrics: dict[str, Array]) -> Array:
-        groups = int(key.max()) + 1
-        lines = np.arange(len(key))
-        ends = np.full((groups, 2), -1)
-        ends[key[::-1], 0], ends[key, 1] = lines[::-1], lines
-        keep = np.zeros(len(key), bool)
-        keep[ends[ends >= 0]] = True
-        for values in metrics.values():
-            best, place = np.tile((np.inf, -np.inf), (groups, 1)), np.full((groups, 2), -1)
-            _kernels()["_extremes"](values, key, best, place)
-            keep[place[place >= 0]] = True
-        return np.flatnonzero(keep)
+    def thinned(self, picks: Picks, columns: tuple[int, ...], base: int, step: int) -> Array | None:
+        plan = self.table.plan()
+        metrics, count = len(columns), len(picks.line)
+        axes = np.array([*map(len, self.table.axes), 0], np.int32)
+        keys, ends = np.full((RANKS, 2), -1, np.int64), np.empty((RANKS, 2), np.int32)
+        best, place = np.empty((RANKS, metrics, 2)), np.empty((RANKS, metrics, 2), np.int32)
+        keep = np.zeros(count, np.uint8)
+        where = _address(picks.line), _address(picks.record), _address(self.lines_table), base, step
+        places = _address(self._places.of(columns)), metrics, _address(POWERS)
+        groups = RANKS, _address(keys), _address(ends), _address(best), _address(place)
+        tables = _address(plan), plan.shape[1], _address(axes), *places
+        left = self._loops["thin"](self._text, count, *where, *tables, *groups, _address(keep))
+        return None if left else np.flatnonzero(keep)
+
+
+class _MetricPlaces:
+    """Of each number plan the places of a few columns' numbers, side by side; grows as the table does."""
+
+    def __init__(self, table: MaskTable) -> None:
+        self._table = table
+        self._of: dict[tuple[int, ...], tuple[int, int, Array]] = {}
+
+    def of(self, columns: tuple[int, ...]) -> Array:
+        """End, width, fraction and sign by plan and column."""
+        numbers, constants = self._table.slots()
+        generation, have, places = self._of.get(columns, (-1, 0, np.zeros((0, len(columns), 4), np.int32)))
+        wanted = numbers.shape[2]
+        if generation != self._table.generation:
+            have = 0
+        if len(places) < wanted:
+            grown = np.zeros((wanted * 2, len(columns), 4), np.int32)
+            grown[:have] = places[:have]
+            places = grown
+        if have < wanted:
+            picked = list(columns)
+            fresh = numbers[picked, 1:5, have:wanted].transpose(2, 0, 1)
+            places[have:wanted] = fresh
+            # A word instead of a number is left to numpy, as what has no simple number is.
+            odd = ~np.isnan(constants[picked, have:wanted].T) & (fresh[:, :, 1] == 0)
+            places[have:wanted, :, 1][odd] = SLOW
+        self._of[columns] = self._table.generation, wanted, places
+        return places

@@ -1,22 +1,64 @@
-"""From a chunk to the number of each line's mask: the part of the scan that has two implementations.
+"""From a chunk to the number of each line's mask and to the parts that anybody looks at: the part of the scan that has
+two implementations.
 
-`NumpyLines` splits and looks up in plain Python and numpy; `forensics.engine.compiled` does the same in machine code
+`NumpyKernel` splits and looks up in plain Python and numpy; `forensics.engine.compiled` does the same in machine code
 (extra `fast`). Both ask the same MaskTable, so that they agree by construction wherever hashes do not collide.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from forensics.engine import thin
 from forensics.engine.mask import DIGITS_TO_ZERO
 from forensics.engine.numbers import PAD, Words8
-from forensics.engine.records import LENGTH, SLOT_END, SLOT_FRACTION, SLOT_NEGATIVE, SLOT_WIDTH, SLOW, MaskTable
+from forensics.engine.record import ACCESS, DECODE, PREFILL, ROW
+from forensics.engine.records import (
+    KINDS,
+    LENGTH,
+    MULTI,
+    PARTS,
+    SLOT_END,
+    SLOT_FRACTION,
+    SLOT_NEGATIVE,
+    SLOT_WIDTH,
+    SLOW,
+    STAMP,
+    MaskTable,
+)
 
 Array = npt.NDArray[Any]
+CHOSEN = (ROW, DECODE, PREFILL)
+"""Classes whose parts are looked at one by one."""
+
+
+@dataclass(slots=True)
+class Picks:
+    """Chosen parts in order: the `line` of each in its chunk, its `record`, and line and record of the last part up to
+    it that bears a stamp (-1: none)."""
+
+    line: Array
+    record: Array
+    stamp_line: Array
+    stamp_record: Array
+
+    def take(self, index: Array) -> Picks:
+        """Some of them."""
+        return Picks(self.line[index], self.record[index], self.stamp_line[index], self.stamp_record[index])
+
+
+@dataclass(slots=True)
+class Selection:
+    """How many parts each record has in a chunk, and what is chosen of each class; `ROW` holds the access lines that
+    may have failed, too. The stamp is the last one of the chunk (-1: it has none)."""
+
+    uses: Array
+    picks: dict[int, Picks]
+    stamp_line: int
+    stamp_record: int
 
 
 class Lines(Protocol):
@@ -28,16 +70,21 @@ class Lines(Protocol):
         """One masked line; negative numbers count from the end."""
         ...
 
-    def lookup(self, count: int) -> tuple[Array, Array]:
-        """Record numbers and lengths of the first `count` lines (both int64)."""
+    def lookup(self, count: int) -> tuple[Array, Array, Array]:
+        """Record numbers, starts in the chunk and lengths of the first `count` lines."""
         ...
 
 
 class Kernel(Protocol):
     """Splits chunks and reads numbers. One per source and process."""
 
-    def lines(self, padded: bytes) -> Lines:
+    def lines(self, padded: bytes | memoryview) -> Lines:
         """The lines of a chunk that stands between PADDING."""
+        ...
+
+    def select(self, ids: Array, dropped: Array | None) -> Selection:
+        """What to look at in lines of these records, the ones that `lookup` gave last; `dropped` marks lines that have
+        been joined to the one above."""
         ...
 
     def column(self, words: Words8, entry: Array, constants: Array, slots: Array, at: Array) -> tuple[Array, Array]:
@@ -46,17 +93,18 @@ class Kernel(Protocol):
         column's number, `slots` the plan of each line (-1: none)."""
         ...
 
-    def kept(self, key: Array, metrics: dict[str, Array]) -> Array:
-        """`forensics.engine.thin.kept`."""
+    def thinned(self, picks: Picks, columns: tuple[int, ...], base: int, step: int) -> Array | None:
+        """Which batch lines of the chunk at `base` stay, as `forensics.engine.thin` has it for the metrics in these
+        columns and buckets of `step` bytes. None: the caller has to work it out."""
         ...
 
 
 class NumpyLines:
     """Lines as a list of bytes, looked up in the dict."""
 
-    def __init__(self, table: MaskTable, padded: bytes) -> None:
+    def __init__(self, table: MaskTable, padded: bytes | memoryview) -> None:
         self._table = table
-        self._lines = padded.translate(DIGITS_TO_ZERO).split(b"\n")[PAD:-PAD]
+        self._lines = bytes(padded).translate(DIGITS_TO_ZERO).split(b"\n")[PAD:-PAD]
         if padded[-PAD - 1] == 10:
             self._lines.pop()
         self.count = len(self._lines)
@@ -64,9 +112,10 @@ class NumpyLines:
     def line(self, index: int) -> bytes:
         return self._lines[index]
 
-    def lookup(self, count: int) -> tuple[Array, Array]:
-        ids = np.fromiter(map(self._table.__getitem__, self._lines[:count]), np.int64, count)
-        return ids, self._table.plan()[LENGTH][ids].astype(np.int64)
+    def lookup(self, count: int) -> tuple[Array, Array, Array]:
+        ids = np.fromiter(map(self._table.__getitem__, self._lines[:count]), np.intp, count)
+        lengths = self._table.plan()[LENGTH].take(ids)
+        return ids, np.cumsum(lengths + 1, dtype=np.int64) - lengths - 1, lengths
 
 
 class NumpyKernel:
@@ -75,8 +124,31 @@ class NumpyKernel:
     def __init__(self, table: MaskTable) -> None:
         self._table = table
 
-    def lines(self, padded: bytes) -> Lines:
+    def lines(self, padded: bytes | memoryview) -> Lines:
         return NumpyLines(self._table, padded)
+
+    def select(self, ids: Array, dropped: Array | None) -> Selection:
+        plan, marks = self._table.plan(), self._table.marks()
+        found = marks.take(ids)
+        line_of, records = None, ids
+        if dropped is not None or bool((found & MULTI).any()):
+            parts = plan[PARTS].take(ids).astype(np.int64)
+            if dropped is not None:
+                parts[dropped] = 0
+            line_of = np.repeat(np.arange(len(ids)), parts)
+            records = ids[line_of] + np.arange(len(line_of)) - (np.cumsum(parts) - parts)[line_of]
+            found = marks.take(records)
+        kinds = found & KINDS
+        stamps = _Stamps(found, line_of, records)
+        picks = {}
+        for kind in CHOSEN:
+            chosen = kinds == kind
+            if kind == ROW:
+                chosen |= kinds == ACCESS
+            picks[kind] = stamps.picks(np.flatnonzero(chosen))
+        last = stamps.picks(np.array([len(records) - 1] if len(records) else [], np.intp))
+        stamp = (int(last.stamp_line[0]), int(last.stamp_record[0])) if len(records) else (-1, -1)
+        return Selection(np.bincount(records, minlength=plan.shape[1]), picks, *stamp)
 
     def column(self, words: Words8, entry: Array, constants: Array, slots: Array, at: Array) -> tuple[Array, Array]:
         width = entry[SLOT_WIDTH].take(slots, mode="clip")
@@ -89,8 +161,8 @@ class NumpyKernel:
             values[fast] = self._numbers(words, entry, slots[fast], at[fast], width[fast])
         return values, np.flatnonzero(width == SLOW)
 
-    def kept(self, key: Array, metrics: dict[str, Array]) -> Array:
-        return thin.kept(key, metrics)
+    def thinned(self, picks: Picks, columns: tuple[int, ...], base: int, step: int) -> Array | None:
+        return None
 
     @staticmethod
     def _numbers(words: Words8, entry: Array, slots: Array, at: Array, width: Array) -> Array:
@@ -106,3 +178,33 @@ class NumpyKernel:
 
 
 POWERS = 10.0 ** np.arange(20)
+
+
+class _Stamps:
+    """The stamps of all parts of a chunk. Nearly all parts bear their own, so that the others are looked up."""
+
+    def __init__(self, marks: Array, line_of: Array | None, records: Array) -> None:
+        self._line_of, self._records = line_of, records
+        self._bare = np.flatnonzero((marks & STAMP) == 0)
+        runs = np.arange(len(self._bare))
+        if len(runs) > 1:
+            runs[1:][np.diff(self._bare) == 1] = 0
+        self._stamp = self._bare[np.maximum.accumulate(runs)] - 1
+        """Of each part without a stamp the last part above it that has one."""
+
+    def picks(self, chosen: Array) -> Picks:
+        """Chosen parts with their stamps."""
+        source = chosen
+        if len(self._bare):
+            place = np.searchsorted(self._bare, chosen)
+            bare = self._bare.take(place, mode="clip") == chosen
+            source = np.where(bare, self._stamp.take(place, mode="clip"), chosen)
+        return Picks(self._lines(chosen), self._records.take(chosen), self._lines(source), self._of(source))
+
+    def _lines(self, parts: Array) -> Array:
+        if self._line_of is None:
+            return parts
+        return np.where(parts >= 0, self._line_of.take(parts, mode="clip"), -1)
+
+    def _of(self, parts: Array) -> Array:
+        return np.where(parts >= 0, self._records.take(parts, mode="clip"), -1)

@@ -12,8 +12,9 @@ from forensics.grammar.header import COMPACT, FULL, LONG_COMPACT, MONTH_DAY, MON
 
 Ints = npt.NDArray[np.int64]
 Words = npt.NDArray[np.uint64]
-PAD = 16
-"""Bytes before and after a chunk's text, so that a load around any digit stays inside the buffer."""
+PAD = 64
+"""Bytes before and after a chunk's text, so that a load around any digit stays inside the buffer, and the compiled
+kernel's last load."""
 PADDING = b"\n" * PAD
 """Newlines, so that the padded text still splits into lines (and PAD empty ones on either side)."""
 _U = np.uint64
@@ -25,7 +26,7 @@ _MONTHS = {name: i + 1 for i, name in enumerate(_NAMES)}
 class Words8:
     """Unaligned 8-byte loads from a padded buffer; `at` counts from the start of the chunk's text."""
 
-    def __init__(self, padded: bytes) -> None:
+    def __init__(self, padded: bytes | memoryview) -> None:
         self.padded = padded
         self._view: Words = np.ndarray((len(padded) - 7,), "<u8", buffer=padded, strides=(1,))
 

@@ -38,6 +38,9 @@ LONG_LINE = 8192
 """Longer lines are read by their head only and are not remembered as masks."""
 MASK_CAP = 40_000
 """Masks remembered at once; a full table is emptied between chunks."""
+KINDS, STAMP, MULTI, PARTIAL_MARK = 7, 8, 16, 32
+"""Bits of a record's mark: its class, that it bears a stamp, that further records of the line follow, that its message
+goes on in the next line."""
 SLOT_COLUMNS = 24
 (SLOT_START, SLOT_END, SLOT_WIDTH, SLOT_FRACTION, SLOT_NEGATIVE) = range(5)
 SLOW = -1
@@ -67,6 +70,7 @@ class MaskTable(dict[bytes, int]):
         self._rows: list[list[int]] = []
         self._coarse_records: dict[tuple[Head, str, int], int] = {}
         self._plan = np.zeros((WIDTH, 0), np.int32)
+        self._marks = np.zeros(0, np.uint8)
         self._slot_rows: list[npt.NDArray[np.int32]] = []
         self._constants: list[npt.NDArray[np.float64]] = []
         self._slot_table = np.zeros((SLOT_COLUMNS, 5, 0), np.int32)
@@ -183,7 +187,13 @@ class MaskTable(dict[bytes, int]):
         if have < len(self._rows):
             fresh = np.array(self._rows[have:], dtype=np.int32).T
             self._plan = np.ascontiguousarray(np.concatenate([self._plan, fresh], axis=1))
+            self._marks = _marked(self._plan)
         return self._plan
+
+    def marks(self) -> npt.NDArray[np.uint8]:
+        """What of each record decides how its lines are treated, in one byte."""
+        self.plan()
+        return self._marks
 
     def slots(self) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.float64]]:
         """Places of numbers (column, field, plan) and constants (column, plan) of the hot masks."""
@@ -204,7 +214,14 @@ class MaskTable(dict[bytes, int]):
         self._coarse_records = {}
         self._rows = []
         self._plan = np.zeros((WIDTH, 0), np.int32)
+        self._marks = np.zeros(0, np.uint8)
         self._slot_rows = []
         self._constants = []
         self._slot_table = self._slot_table[:, :, :0]
         self._constant_table = self._constant_table[:, :0]
+
+
+def _marked(plan: npt.NDArray[np.int32]) -> npt.NDArray[np.uint8]:
+    """The marks of records."""
+    stamps, parts, partial = (plan[FORM] > 0) * STAMP, (plan[PARTS] > 1) * MULTI, (plan[PARTIAL] != 0) * PARTIAL_MARK
+    return (plan[CLASS] + stamps + parts + partial).astype(np.uint8)

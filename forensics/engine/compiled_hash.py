@@ -1,0 +1,113 @@
+"""Vector code that the compiled kernel's loops call: 64 bytes of a line are masked, searched and hashed at a time.
+
+Written for LLVM, which makes of it what the processor has (AVX-512, AVX2, SSE2, NEON). Imported only to compile.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
+
+STRIPE = 64
+"""Bytes read at once; as many must be readable behind the last line's end."""
+_BYTE, _WORD = ir.IntType(8), ir.IntType(64)
+_BYTES, _WORDS = ir.VectorType(_BYTE, STRIPE), ir.VectorType(_WORD, STRIPE // 8)
+_FULL = (1 << 64) - 1
+_STEP, _MIX, _FOLD = 0xD1B54A32D192ED03, 0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F
+_KEYS = [(_MIX * (2 * i + 3)) & _FULL | 1 for i in range(_WORDS.count)]
+_FOLDS = [(_FOLD * (2 * i + 5)) & _FULL | 1 for i in range(_WORDS.count)]
+_loose: Any = intrinsic
+"""What it decorates has no type for the checker: a call has other arguments than the definition."""
+_types: Any = types
+_TEXT = _types.CPointer(types.uint8)
+
+
+def _all(number: int, kind: Any = _BYTES) -> ir.Constant:
+    """A vector with that number in each place."""
+    return ir.Constant(kind, [number] * kind.count)
+
+
+@_loose  # type: ignore[untyped-decorator]
+def masked_line(_context: Any, text: Any, at: Any) -> Any:
+    """Length of the line that begins at `at` and the hash of its mask, both uint64.
+
+    The hash takes the length in: equal words and another number of zero bytes are another line."""
+    return _types.UniTuple(types.uint64, 2)(_TEXT, types.int64), _masked_line
+
+
+@_loose  # type: ignore[untyped-decorator]
+def word_at(_context: Any, text: Any, at: Any) -> Any:
+    """Eight bytes from `at` on as one uint64, the first the lowest."""
+    return _types.uint64(_TEXT, types.int64), _word_at
+
+
+def _word_at(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+    text, at = arguments
+    place = builder.gep(text, [at], source_etype=_BYTE)
+    return builder.load(builder.bitcast(place, _WORD.as_pointer()), align=1, typ=_WORD)
+
+
+def _masked_line(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    text, at = arguments
+    before = builder.block
+    stripe, more, last = (builder.function.append_basic_block(name) for name in ("stripe", "more", "last"))
+    builder.branch(stripe)
+
+    builder.position_at_end(stripe)
+    place, state, key = builder.phi(_WORD), builder.phi(_WORDS), builder.phi(_WORDS)
+    place.add_incoming(at, before)
+    state.add_incoming(_all(0, _WORDS), before)
+    key.add_incoming(ir.Constant(_WORDS, _KEYS), before)
+    pointer = builder.bitcast(builder.gep(text, [place], source_etype=_BYTE), _BYTES.as_pointer())
+    found = builder.load(pointer, align=1, typ=_BYTES)
+    ends = builder.bitcast(builder.icmp_unsigned("==", found, _all(10)), _WORD)
+    digits = builder.icmp_unsigned("<", builder.sub(found, _all(48)), _all(10))
+    masked = builder.select(digits, _all(48), found)
+    builder.cbranch(builder.icmp_unsigned("==", ends, ir.Constant(_WORD, 0)), more, last)
+
+    builder.position_at_end(more)
+    place.add_incoming(builder.add(place, ir.Constant(_WORD, STRIPE)), more)
+    state.add_incoming(_mixed(builder, masked, state, key), more)
+    key.add_incoming(builder.add(key, _all(_STEP, _WORDS)), more)
+    builder.branch(stripe)
+
+    builder.position_at_end(last)
+    left = builder.cttz(ends, ir.Constant(ir.IntType(1), 1))
+    inside = builder.icmp_unsigned("<", ir.Constant(_BYTES, list(range(STRIPE))), _spread(builder, left))
+    state = _mixed(builder, builder.select(inside, masked, _all(0)), state, key)
+    length = builder.sub(builder.add(place, left), at)
+    return context.make_tuple(builder, signature.return_type, [length, _folded(builder, state, length)])
+
+
+def _mixed(builder: Any, masked: Any, state: Any, key: Any) -> Any:
+    """The state after one more stripe: of each word the product of its halves under the stripe's key, and itself."""
+    word = builder.bitcast(masked, _WORDS)
+    keyed = builder.xor(word, key)
+    half = _all(32, _WORDS)
+    product = builder.mul(builder.and_(keyed, _all(0xFFFFFFFF, _WORDS)), builder.lshr(keyed, half))
+    turned = builder.or_(builder.shl(word, half), builder.lshr(word, half))
+    return builder.add(state, builder.add(product, turned))
+
+
+def _spread(builder: Any, number: Any) -> Any:
+    """A vector of bytes with that number in each place."""
+    short = ir.IntType(32)
+    undefined = ir.Constant(_BYTES, ir.Undefined)
+    first = builder.insert_element(undefined, builder.trunc(number, _BYTE), ir.Constant(short, 0))
+    return builder.shuffle_vector(first, undefined, ir.Constant(ir.VectorType(short, STRIPE), [0] * STRIPE))
+
+
+def _folded(builder: Any, state: Any, length: Any) -> Any:
+    """One word of a state and a length."""
+    state = builder.xor(state, builder.lshr(state, _all(29, _WORDS)))
+    state = builder.mul(state, ir.Constant(_WORDS, _FOLDS))
+    name = f"llvm.vector.reduce.add.v{_WORDS.count}i64"
+    add = builder.module.globals.get(name) or ir.Function(builder.module, ir.FunctionType(_WORD, [_WORDS]), name)
+    word = builder.xor(builder.call(add, [state]), length)
+    for shift in (32, 29):
+        word = builder.mul(word, ir.Constant(_WORD, _MIX))
+        word = builder.xor(word, builder.lshr(word, ir.Constant(_WORD, shift)))
+    return word
