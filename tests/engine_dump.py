@@ -17,6 +17,8 @@ def dump(table: EventTable) -> dict[str, object]:
     for name, series in table.series.items():
         out[name] = [getattr(series, n).tobytes() for n in ("row", "source", "line", "time", "rank")]
         out[name + " columns"] = {k: v.tobytes() for k, v in series.columns.items()}
-    out["infos"] = [i.model_dump(exclude={"path", "compression", "notes"}) for i in table.infos]
+    out["infos"] = [
+        {k: v for k, v in i.model_dump().items() if k not in ("path", "compression", "notes")} for i in table.infos
+    ]
     out["texts"] = [(table.text(i), table.column(i)) for i in range(0, len(table), max(1, len(table) // 300))]
     return out

@@ -187,7 +187,7 @@ def test_an_empty_draft_is_well_formed(tmp_path: Path) -> None:
 def report_of(log: Path, tmp_path: Path) -> Path:
     from forensics.analysis import analyze
 
-    return write(tmp_path / "report.json", analyze([str(log)], Options(launch="last")).model_dump_json(by_alias=True))
+    return write(tmp_path / "report.json", analyze([str(log)], Options(launch="last")).model_dump_json())
 
 
 def test_a_draft_from_a_report_has_signals_grounds_and_masked_logs(

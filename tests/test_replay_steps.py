@@ -13,7 +13,16 @@ from forensics.replay.command import run_replay
 from forensics.replay.propose import Proposer
 from forensics.replay.request import Request
 from forensics.replay.steps import alternatives, changes_of, left_open
-from forensics.schema.report import FactValue, FirstFailure, FixInfo, HypothesisInfo, LaunchInfo, VersionInfo
+from forensics.schema.report import (
+    FactValue,
+    FirstFailure,
+    FixInfo,
+    HypothesisInfo,
+    LaunchInfo,
+    RanksInfo,
+    VersionInfo,
+    Where,
+)
 
 
 def flag(name: str, value: str | None = None, **more) -> FixInfo:
@@ -25,7 +34,9 @@ def hypothesis(*fix: FixInfo) -> HypothesisInfo:
 
 
 def launch(version: str | None = None) -> LaunchInfo:
-    return LaunchInfo.model_construct(facts={}, version=VersionInfo(exact=version))
+    return LaunchInfo(
+        id="L1", lines=(1, 1), reached="load", ended="crashed", ranks=RanksInfo(), version=VersionInfo(exact=version)
+    )
 
 
 def texts(sets) -> list[list[str]]:
@@ -77,11 +88,9 @@ OPEN = flag("--tp-size", "<divisor of all head counts>")
 
 
 def proposer(*fix: FixInfo, ladder: bool = False, text: str = "", tp: int = 6) -> Proposer:
-    first = FirstFailure.model_construct(text=text)
-    info = LaunchInfo.model_construct(
-        facts={"args.tp_size": FactValue(value=tp, how="stated")}, version=VersionInfo(exact="0.5.9"),
-        first_failure=first, hypotheses=[hypothesis(*fix)],
-    )  # fmt: skip
+    first = FirstFailure(stage="load", where=Where(path="x.log", line=1), text=text)
+    facts = {"args.tp_size": FactValue(value=tp, how="stated")}
+    info = launch("0.5.9").model_copy(update={"facts": facts, "first_failure": first, "hypotheses": [hypothesis(*fix)]})
     return Proposer(Request(logs=("x.log",), ladder=ladder), BASE, info, None)
 
 

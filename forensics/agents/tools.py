@@ -9,8 +9,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel
-
 from forensics.agents.jail import Jail
 from forensics.agents.reply import USUAL, bound, reply
 from forensics.analysis import masker, read, report
@@ -31,6 +29,7 @@ from forensics.replay.edits import Change
 from forensics.replay.plan import make_plan
 from forensics.replay.steps import alternatives, changes_of, left_open
 from forensics.schema.options import SYMPTOMS, Options
+from forensics.schema.part import Part
 from forensics.schema.report import HypothesisInfo, LaunchInfo, Report
 
 MAX_DRAFT = 60_000
@@ -105,8 +104,8 @@ class Toolbox:
         focus = _focus(found)
         data = {
             "headline": found.headline,
-            "baseline": found.baseline.model_dump(mode="json") if found.baseline else None,
-            "nearest_known_deployment": focus.comparison.model_dump(mode="json") if focus.comparison else None,
+            "baseline": found.baseline.model_dump() if found.baseline else None,
+            "nearest_known_deployment": focus.comparison.model_dump() if focus.comparison else None,
         }
         return self._reply(self._shown(data))
 
@@ -118,7 +117,7 @@ class Toolbox:
             "hypotheses": [
                 {"id": h.id, "finding": h.finding, "title": h.title, "verdict": h.verdict} for h in _live(focus)
             ],
-            "next": [s.model_dump(mode="json") for s in focus.next],
+            "next": [s.model_dump() for s in focus.next],
             "changes": [
                 {"hypothesis": h.id, "change": [str(c) for c in changes]}
                 for h in _live(focus)
@@ -198,8 +197,8 @@ class Toolbox:
 
     def _shown(self, value: Any) -> Any:
         """The same data as plain values, with paths relative to the root."""
-        if isinstance(value, BaseModel):
-            return self._shown(value.model_dump(mode="json"))
+        if isinstance(value, Part):
+            return self._shown(value.model_dump())
         if isinstance(value, str):
             return self.jail.shown(value)
         if isinstance(value, dict):

@@ -14,4 +14,4 @@ def schema() -> None:
     """Print the JSON Schema of `forensics analyze --format json`."""
     from forensics.schema.report import Report
 
-    typer.echo(json.dumps(Report.model_json_schema(by_alias=True), indent=1))
+    typer.echo(json.dumps(Report.model_json_schema(), indent=1))

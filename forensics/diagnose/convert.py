@@ -72,7 +72,7 @@ def version_info(version: VersionInterval, places: Places) -> VersionInfo:
 
 def failure_info(failure: Failure, places: Places) -> FailureInfo:
     """One folded failure."""
-    return FailureInfo.model_validate(
+    return FailureInfo.of_values(
         {
             "id": failure.id,
             "role": failure.role,
@@ -92,7 +92,7 @@ def failure_info(failure: Failure, places: Places) -> FailureInfo:
 def fix_info(step: FixStep) -> FixInfo:
     """A typed fix step."""
     names = ("kind", "op", "name", "value", "version", "do", "note", "versions", "safe", "runnable", "with_above")
-    return FixInfo.model_validate({name: getattr(step, name) for name in names})
+    return FixInfo.of_values({name: getattr(step, name) for name in names})
 
 
 def progress_text(launch: Launch) -> str:

@@ -45,7 +45,7 @@ def hypothesis_infos(case: Case, found: Diagnosis, places: Places) -> list[Hypot
 def ground_info(ground: Ground, places: Places, name: str = "", rules: Mapping[str, Rule] | None = None) -> GroundInfo:
     """One ground, in words where `rules` are given. Spans outside the input (a deployment's file) keep their place
     without text."""
-    return GroundInfo.model_validate(
+    return GroundInfo.of_values(
         {
             "id": name,
             "side": ground.side,
@@ -82,7 +82,7 @@ def comparison_info(found: Comparison | None, places: Places) -> ComparisonInfo 
 
 def _finding(judged: Judged, case: Case, places: Places) -> HypothesisInfo:
     finding = judged.candidate.finding
-    return HypothesisInfo.model_validate(
+    return HypothesisInfo.of_values(
         {
             "id": "",
             "kind": "finding",

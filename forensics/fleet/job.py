@@ -151,4 +151,4 @@ def _unexplained(found: Report, cases: Sequence[Case]) -> dict[str, Any] | None:
     if best is not None and best.verdict in SURE:
         return None
     kept: LaunchInfo = launch.model_copy(update={"series": [], "timeline": None, "hypotheses": [], "next": []})
-    return kept.model_dump(mode="json", by_alias=True)
+    return kept.model_dump()

@@ -43,7 +43,7 @@ def render(report: Report, max_bytes: int = 0) -> str:
     With `max_bytes` the least important parts are dropped, whole, until the text fits; `omitted` names each with its
     count. The headline, the focus launch, its first failure and its first hypothesis always stay.
     """
-    data = report.model_dump(mode="json", by_alias=True)
+    data = report.model_dump()
     text = _dump(data)
     if not max_bytes or len(text.encode()) <= max_bytes:
         return text

@@ -186,7 +186,7 @@ def _folder(job: Job, host: Host) -> RunFolder:
     folder.write({"state": "idle", "host": request.host, "plan": [str(c) for c in job.plans[0].changes]})
     keep(request, folder)
     if job.report is not None:
-        folder.save("given.report.json", job.report.model_dump_json(by_alias=True, indent=1) + "\n")
+        folder.save("given.report.json", job.report.model_dump_json(indent=1) + "\n")
     for number, log in enumerate(map(Path, request.logs), 1):
         if log.is_file() and log.stat().st_size <= _LOG_KEPT:
             masked_copy(log, folder.path / f"given-{number}-{log.name}")

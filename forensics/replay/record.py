@@ -55,7 +55,7 @@ def _report(folder: RunFolder, step: str) -> Report | None:
 
 def _fingerprint(report: Report) -> str:
     """Tells equal analyses: the same inputs by the same program."""
-    return hashlib.sha256(report.model_dump_json(by_alias=True).encode()).hexdigest()
+    return hashlib.sha256(report.model_dump_json().encode()).hexdigest()
 
 
 def _attempt(folder: RunFolder, name: str, step: dict[str, Any], report: Report | None, at: float) -> Attempt:

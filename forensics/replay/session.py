@@ -103,7 +103,7 @@ class Session:
 
     def _remember(self, name: str, launch: Relaunch, start: Start, outcome: Outcome) -> None:
         if outcome.report is not None:
-            self.folder.save(f"{name}.report.json", outcome.report.model_dump_json(by_alias=True, indent=1) + "\n")
+            self.folder.save(f"{name}.report.json", outcome.report.model_dump_json(indent=1) + "\n")
         kept = {k: v for k, v in asdict(replace(outcome, report=None)).items() if k != "report"}
         steps = {**self.folder.read().get("steps", {}), name: {"command": launch.key, "argv": list(start.argv), **kept}}
         self.folder.update(steps=steps)

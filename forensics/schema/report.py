@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import field
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
-
+from forensics.frozen import frozen
+from forensics.schema.part import Part
 from forensics.schema.span import Span
 
 
-class _Model(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class Where(_Model):
+@frozen(kw_only=True)
+class Where(Part):
     """A place in an input: 1-based line (counted at `\\n`) and column (code points of the raw line), byte span in the
     decompressed stream."""
 
@@ -37,7 +35,8 @@ class Where(_Model):
         )
 
 
-class Tool(_Model):
+@frozen(kw_only=True)
+class Tool(Part):
     name: str = "forensics"
     version: str
     rules: int
@@ -45,7 +44,8 @@ class Tool(_Model):
     deployments: int = 0
 
 
-class SourceInfo(_Model):
+@frozen(kw_only=True)
+class SourceInfo(Part):
     """One input. `role` says what it is for. `kinds` counts lines by kind, `wrappers` names those found, `notes` say
     what was skipped or capped."""
 
@@ -56,66 +56,73 @@ class SourceInfo(_Model):
     unparsed_lines: int = 0
     unattributed_lines: int = 0
     compression: str | None = None
-    wrappers: list[str] = Field(default_factory=list)
+    wrappers: list[str] = field(default_factory=list)
     node: str | None = None
     clock_skew_s: float | None = None
-    kinds: dict[str, int] = Field(default_factory=dict)
-    notes: list[str] = Field(default_factory=list)
+    kinds: dict[str, int] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
 
 
-class FactValue(_Model):
+@frozen(kw_only=True)
+class FactValue(Part):
     value: Any = None
     where: Where | None = None
     how: str = "stated"
 
 
-class RanksInfo(_Model):
-    expected: list[str] = Field(default_factory=list)
-    seen: list[str] = Field(default_factory=list)
-    missing: list[str] = Field(default_factory=list)
-    stages: dict[str, str] = Field(default_factory=dict)
+@frozen(kw_only=True)
+class RanksInfo(Part):
+    expected: list[str] = field(default_factory=list)
+    seen: list[str] = field(default_factory=list)
+    missing: list[str] = field(default_factory=list)
+    stages: dict[str, str] = field(default_factory=dict)
 
 
-class VersionGround(_Model):
+@frozen(kw_only=True)
+class VersionGround(Part):
     reason: str
     where: Where | None = None
 
 
-class VersionInfo(_Model):
+@frozen(kw_only=True)
+class VersionInfo(Part):
     low: str | None = None
     high: str | None = None
     exact: str | None = None
-    grounds: list[VersionGround] = Field(default_factory=list)
+    grounds: list[VersionGround] = field(default_factory=list)
 
 
-class FirstFailure(_Model):
+@frozen(kw_only=True)
+class FirstFailure(Part):
     stage: str
     rank: str | None = None
-    reporters: list[str] = Field(default_factory=list)
-    suspect_ranks: list[str] = Field(default_factory=list)
+    reporters: list[str] = field(default_factory=list)
+    suspect_ranks: list[str] = field(default_factory=list)
     suspect_why: str = ""
     where: Where
     text: str
     failure: str | None = None
     component: str = ""
-    context: list[Where] = Field(default_factory=list)
+    context: list[Where] = field(default_factory=list)
 
 
-class FailureInfo(_Model):
+@frozen(kw_only=True)
+class FailureInfo(Part):
     id: str
     role: Literal["root", "cascade", "teardown", "advice"]
     outcome: str
     count: int
-    ranks: list[str] = Field(default_factory=list)
+    ranks: list[str] = field(default_factory=list)
     where: Where
     text: str
     stage: str = "unknown"
     mechanism: str = ""
-    signals: list[str] = Field(default_factory=list)
+    signals: list[str] = field(default_factory=list)
     component: str = ""
 
 
-class GroundInfo(_Model):
+@frozen(kw_only=True)
+class GroundInfo(Part):
     """`side` unknown: the log cannot tell; `settle` then says how to find out."""
 
     id: str
@@ -124,10 +131,11 @@ class GroundInfo(_Model):
     condition: str
     why: str = ""
     settle: str = ""
-    where: list[Where] = Field(default_factory=list)
+    where: list[Where] = field(default_factory=list)
 
 
-class FixInfo(_Model):
+@frozen(kw_only=True)
+class FixInfo(Part):
     kind: Literal["flag", "env", "package", "host", "other"]
     op: str = ""
     name: str = ""
@@ -144,40 +152,44 @@ class FixInfo(_Model):
 Verdict = Literal["established", "likely", "possible", "ruled-out"]
 
 
-class HypothesisInfo(_Model):
+@frozen(kw_only=True)
+class HypothesisInfo(Part):
     id: str
     kind: Literal["finding", "difference", "engine"]
     finding: str | None = None
     title: str
     verdict: Verdict
-    explains: list[str] = Field(default_factory=list)
-    grounds: list[GroundInfo] = Field(default_factory=list)
-    fix: list[FixInfo] = Field(default_factory=list)
+    explains: list[str] = field(default_factory=list)
+    grounds: list[GroundInfo] = field(default_factory=list)
+    fix: list[FixInfo] = field(default_factory=list)
     why: str = ""
     category: str = ""
     status: str = ""
-    look_alikes: list[str] = Field(default_factory=list)
-    verify: list[str] = Field(default_factory=list)
-    sources: list[str] = Field(default_factory=list)
+    look_alikes: list[str] = field(default_factory=list)
+    verify: list[str] = field(default_factory=list)
+    sources: list[str] = field(default_factory=list)
 
 
-class RiskInfo(_Model):
+@frozen(kw_only=True)
+class RiskInfo(Part):
     finding: str
     title: str = ""
-    where: list[Where] = Field(default_factory=list)
+    where: list[Where] = field(default_factory=list)
 
 
-class NextStep(_Model):
+@frozen(kw_only=True)
+class NextStep(Part):
     """`kind`: experiment (a changed launch) or datum (something to collect). `command` can be copied."""
 
     kind: Literal["experiment", "datum"]
     do: str
     command: str = ""
-    separates: list[str] = Field(default_factory=list)
+    separates: list[str] = field(default_factory=list)
     settles: str = ""
 
 
-class DifferenceInfo(_Model):
+@frozen(kw_only=True)
+class DifferenceInfo(Part):
     """One difference to a control: `tested` says whether an attempt in the input varied it."""
 
     name: str
@@ -187,15 +199,17 @@ class DifferenceInfo(_Model):
     where: Where | None = None
 
 
-class ComparisonInfo(_Model):
+@frozen(kw_only=True)
+class ComparisonInfo(Part):
     deployment: str
     title: str = ""
     strength: str = ""
     why: str = ""
-    differences: list[DifferenceInfo] = Field(default_factory=list)
+    differences: list[DifferenceInfo] = field(default_factory=list)
 
 
-class LineText(_Model):
+@frozen(kw_only=True)
+class LineText(Part):
     """One raw line of an input as it is to be shown: masked and cut."""
 
     path: str
@@ -203,7 +217,8 @@ class LineText(_Model):
     text: str
 
 
-class StageSpan(_Model):
+@frozen(kw_only=True)
+class StageSpan(Part):
     """A stage of one rank. Times are seconds after `TimelineInfo.begin`; `end` is where the next stage begins."""
 
     stage: str
@@ -211,7 +226,8 @@ class StageSpan(_Model):
     end: float
 
 
-class LaneMark(_Model):
+@frozen(kw_only=True)
+class LaneMark(Part):
     """A failure as one rank shows it: its first line there. `time` as in StageSpan (None unknown)."""
 
     failure: str
@@ -220,29 +236,32 @@ class LaneMark(_Model):
     time: float | None = None
 
 
-class LaneInfo(_Model):
+@frozen(kw_only=True)
+class LaneInfo(Part):
     """One rank over time. `rank` is "" for lines that carry none. `last` is its last line's time (None: no line).
     `silences` are gaps that are long against the launch's own rhythm."""
 
     rank: str
-    stages: list[StageSpan] = Field(default_factory=list)
-    marks: list[LaneMark] = Field(default_factory=list)
-    silences: list[tuple[float, float]] = Field(default_factory=list)
+    stages: list[StageSpan] = field(default_factory=list)
+    marks: list[LaneMark] = field(default_factory=list)
+    silences: list[tuple[float, float]] = field(default_factory=list)
     last: float | None = None
 
 
-class TimelineInfo(_Model):
+@frozen(kw_only=True)
+class TimelineInfo(Part):
     """`begin`: seconds since the epoch in the log's own clock (read as UTC). `end`, `failed` (the first failure) and
     `silences` (of the whole launch) are seconds after it."""
 
     begin: float
     end: float
     failed: float | None = None
-    lanes: list[LaneInfo] = Field(default_factory=list)
-    silences: list[tuple[float, float]] = Field(default_factory=list)
+    lanes: list[LaneInfo] = field(default_factory=list)
+    silences: list[tuple[float, float]] = field(default_factory=list)
 
 
-class SeriesInfo(_Model):
+@frozen(kw_only=True)
+class SeriesInfo(Part):
     """One batch metric of one rank ("": lines without one), thinned so that the extremes stay. `times` are seconds
     after `TimelineInfo.begin`; `points` counts the values before thinning. `kind`: decode or prefill."""
 
@@ -250,11 +269,12 @@ class SeriesInfo(_Model):
     metric: str
     rank: str = ""
     points: int = 0
-    times: list[float] = Field(default_factory=list)
-    values: list[float] = Field(default_factory=list)
+    times: list[float] = field(default_factory=list)
+    values: list[float] = field(default_factory=list)
 
 
-class LaunchInfo(_Model):
+@frozen(kw_only=True)
+class LaunchInfo(Part):
     """One launch. `series` are those of the focus launch only; `excerpts` are the lines around the places that its
     first failure and its grounds name, each line once."""
 
@@ -267,23 +287,24 @@ class LaunchInfo(_Model):
     ended_where: Where | None = None
     ranks: RanksInfo
     version: VersionInfo
-    facts: dict[str, FactValue] = Field(default_factory=dict)
+    facts: dict[str, FactValue] = field(default_factory=dict)
     progress: str = ""
     first_failure: FirstFailure | None = None
-    failures: list[FailureInfo] = Field(default_factory=list)
-    hypotheses: list[HypothesisInfo] = Field(default_factory=list)
-    risks: list[RiskInfo] = Field(default_factory=list)
+    failures: list[FailureInfo] = field(default_factory=list)
+    hypotheses: list[HypothesisInfo] = field(default_factory=list)
+    risks: list[RiskInfo] = field(default_factory=list)
     comparison: ComparisonInfo | None = None
-    next: list[NextStep] = Field(default_factory=list)
-    nearest: list[str] = Field(default_factory=list)
+    next: list[NextStep] = field(default_factory=list)
+    nearest: list[str] = field(default_factory=list)
     unexplained: bool = False
-    notes: list[str] = Field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
     timeline: TimelineInfo | None = None
-    series: list[SeriesInfo] = Field(default_factory=list)
-    excerpts: list[LineText] = Field(default_factory=list)
+    series: list[SeriesInfo] = field(default_factory=list)
+    excerpts: list[LineText] = field(default_factory=list)
 
 
-class Change(_Model):
+@frozen(kw_only=True)
+class Change(Part):
     """One variable that differs from the launch before (or from the reference launch). `kind`: flag or env."""
 
     kind: Literal["flag", "env", "other"]
@@ -292,24 +313,26 @@ class Change(_Model):
     after: Any = None
 
 
-class AttemptInfo(_Model):
+@frozen(kw_only=True)
+class AttemptInfo(Part):
     """One launch of the input as an experiment. `refutes`/`supports` hold finding ids with the reason."""
 
     launch: str
     path: str = ""
     lines: tuple[int, int] = (0, 0)
     against: str | None = None
-    changed: list[Change] = Field(default_factory=list)
+    changed: list[Change] = field(default_factory=list)
     reached: str
     ended: str
     outcome: str
     same_failure_as: str | None = None
-    refutes: dict[str, str] = Field(default_factory=dict)
-    supports: dict[str, str] = Field(default_factory=dict)
+    refutes: dict[str, str] = field(default_factory=dict)
+    supports: dict[str, str] = field(default_factory=dict)
     where: Where | None = None
 
 
-class ProblemInfo(_Model):
+@frozen(kw_only=True)
+class ProblemInfo(Part):
     message: str
     path: str | None = None
     line: int | None = None
@@ -318,7 +341,8 @@ class ProblemInfo(_Model):
     hint: str = ""
 
 
-class MetricShift(_Model):
+@frozen(kw_only=True)
+class MetricShift(Part):
     """Medians of one batch metric over a launch's serving time."""
 
     name: str
@@ -326,34 +350,34 @@ class MetricShift(_Model):
     baseline: float | None = None
 
 
-class BaselineInfo(_Model):
+@frozen(kw_only=True)
+class BaselineInfo(Part):
     """The focus launch held against a good run that the caller named. `new_messages`: shapes of message that the good
     run does not have; `lost_messages` the other way round (stage marks and warnings only)."""
 
     path: str
     launch: str
     reached: str
-    stages: dict[str, list[float | None]] = Field(default_factory=dict)
-    facts: list[DifferenceInfo] = Field(default_factory=list)
-    new_messages: list[Where] = Field(default_factory=list)
-    lost_messages: list[Where] = Field(default_factory=list)
-    metrics: list[MetricShift] = Field(default_factory=list)
+    stages: dict[str, list[float | None]] = field(default_factory=dict)
+    facts: list[DifferenceInfo] = field(default_factory=list)
+    new_messages: list[Where] = field(default_factory=list)
+    lost_messages: list[Where] = field(default_factory=list)
+    metrics: list[MetricShift] = field(default_factory=list)
 
 
-class Report(_Model):
-    schema_: str = Field(default="1", alias="schema")
+@frozen(kw_only=True)
+class Report(Part):
+    schema: str = "1"
     tool: Tool
-    sources: list[SourceInfo] = Field(default_factory=list)
-    launches: list[LaunchInfo] = Field(default_factory=list)
+    sources: list[SourceInfo] = field(default_factory=list)
+    launches: list[LaunchInfo] = field(default_factory=list)
     headline: str = ""
     focus: str | None = None
     symptom: str | None = None
-    attempts: list[AttemptInfo] = Field(default_factory=list)
+    attempts: list[AttemptInfo] = field(default_factory=list)
     baseline: BaselineInfo | None = None
-    problems: list[ProblemInfo] = Field(default_factory=list)
-    omitted: list[str] = Field(default_factory=list)
-
-    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
+    problems: list[ProblemInfo] = field(default_factory=list)
+    omitted: list[str] = field(default_factory=list)
 
     def failed(self) -> bool:
         """Whether any launch shows a failure, or the user stated a symptom (exit code 1)."""
