@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import field
 
-from forensics.diagnose.grounds import Ledger, all_of, ledger, signals_in
+from forensics.diagnose.grounds import Ground, Ledger, signals_in
 from forensics.diagnose.touched import Touched
 from forensics.diagnose.variables import Trials
 from forensics.frozen import frozen
@@ -85,30 +85,50 @@ class Weighed:
 
     def __init__(self) -> None:
         self._found: dict[tuple[str, str], Candidate] = {}
+        self._named: dict[str, frozenset[str]] = {}
+        self._signals: dict[str, tuple[str, ...]] = {}
         self.trials = Trials()
+        self.weakened: dict[tuple[str, tuple[int, ...]], tuple[Ground, ...]] = {}
+        """What attempts without effect say against a finding, by its id and the launches; filled by those who ask."""
         self._touched = Touched()
 
     def of(self, finding: Finding, case: Case) -> Candidate:
         """The finding on the launch."""
         key = finding.id, case.launch.id
-        if key not in self._found:
-            self._found[key] = candidate(finding, case, self._touched)
-        return self._found[key]
+        found = self._found.get(key)
+        if found is None:
+            found = self._found[key] = candidate(finding, self._signals_of(finding, case), case, self._touched)
+        return found
+
+    def named(self, findings: Iterable[Finding], case: Case) -> frozenset[str]:
+        """Ids of the findings (always the same ones) that are hypotheses on the launch."""
+        found = self._named.get(case.launch.id)
+        if found is None:
+            found = frozenset(f.id for f in findings if is_hypothesis(self.of(f, case)))
+            self._named[case.launch.id] = found
+        return found
+
+    def _signals_of(self, finding: Finding, case: Case) -> tuple[str, ...]:
+        """`explaining_signals`: all launches of an analysis are read by the same rules."""
+        found = self._signals.get(finding.id)
+        if found is None:
+            found = self._signals[finding.id] = explaining_signals(finding, case)
+        return found
 
 
-def candidate(finding: Finding, case: Case, touched: Touched) -> Candidate:
-    """One finding on one launch."""
-    book = ledger(finding, case)
-    explains, role, row = explained(finding, book, case, touched)
+def candidate(finding: Finding, signals: tuple[str, ...], case: Case, touched: Touched) -> Candidate:
+    """One finding on one launch. `signals`: those whose failure it explains."""
+    book = Ledger(finding, case)
+    explains, role, row = explained(finding, signals, book, case, touched)
     return Candidate(
         finding=finding,
         ledger=book,
-        must=all_of(book.must),
-        applies=all_of(book.applies),
+        must=book.holds,
+        applies=book.fits,
         explains=explains,
         role=role,
         row=row,
-        signals=explaining_signals(finding, case),
+        signals=signals,
     )
 
 
@@ -135,9 +155,10 @@ def explaining_signals(finding: Finding, case: Case) -> tuple[str, ...]:
     return ()
 
 
-def explained(finding: Finding, book: Ledger, case: Case, touched: Touched) -> tuple[tuple[str, ...], int, int]:
+def explained(
+    finding: Finding, names: tuple[str, ...], book: Ledger, case: Case, touched: Touched
+) -> tuple[tuple[str, ...], int, int]:
     """Failures (and the stated symptom) that the finding explains, with its causal role and the earliest row."""
-    names = explaining_signals(finding, case)
     present = [n for n in names if n in touched.shown(case)]
     failures = [f for f in case.launch.failures if touched.by(f, present, case)] if present else []
     symptom = stated_symptom(case)
@@ -146,7 +167,7 @@ def explained(finding: Finding, book: Ledger, case: Case, touched: Touched) -> t
     first = case.launch.failure(case.launch.first_failure)
     if first and first.id in ids:
         return (*ids, *extra), DIRECT, first.row
-    if first and not names and _observed(book):
+    if first and not names and book.observed():
         return (first.id, *extra), ASSUMED, first.row
     if extra:
         return (*ids, *extra), SYMPTOM, 0
@@ -163,8 +184,3 @@ def stated_symptom(case: Case) -> str | None:
     if case.symptom:
         return case.symptom
     return "hang" if case.launch.ended == "hung" and case.launch.first_failure is None else None
-
-
-def _observed(book: Ledger) -> bool:
-    held = (*book.held("must"), *book.held("decisive"))
-    return any(g.observed for g in held)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import replace
 
 from forensics.diagnose import exclusion, past
-from forensics.diagnose.candidates import DIRECT, Candidate, Weighed, is_hypothesis
+from forensics.diagnose.candidates import DIRECT, Candidate, Weighed
 from forensics.diagnose.controls import Comparison
 from forensics.diagnose.grounds import AGAINST, Ground, signals_in
 from forensics.diagnose.past import Past
@@ -40,7 +40,7 @@ def evidence(found: Candidate, around: Around) -> Evidence:
     excluded = exclusion.by_condition(found)
     soft = exclusion.excluded(found, case) or refuted_by(finding, case, around.alike, around.weighed)
     soft = soft or past.failed(finding, case, around.past)
-    extra = list(weakened_by(finding, case, around.alike, around.weighed.trials))
+    extra = list(weakened_by(finding, case, around.alike, around.weighed))
     if excluded is None and soft is not None:
         if found.must is True and found.count("decisive"):
             extra.append(replace(soft, strength="against"))
@@ -54,10 +54,11 @@ def evidence(found: Candidate, around: Around) -> Evidence:
     return Evidence(excluded=excluded, extra=(*extra, *(g for g in further if g is not None)))
 
 
-def excluded_aside(found: Candidate, around: Around) -> Ground | None:
-    """Why a finding that is no hypothesis here is worth ruling out aloud, or None."""
+def excluded_aside(found: Candidate, around: Around, elsewhere: Container[str]) -> Ground | None:
+    """Why a finding that is no hypothesis here is worth ruling out aloud, or None. `elsewhere`: ids of the findings
+    that are hypotheses where the launch's failure happened as well."""
     ground = exclusion.excluded(found, around.case)
-    if ground is None and any(is_hypothesis(around.weighed.of(found.finding, c)) for c in around.alike):
+    if ground is None and found.finding.id in elsewhere:
         ground = refuted_by(found.finding, around.case, around.alike, around.weighed)
     return ground
 

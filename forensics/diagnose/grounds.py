@@ -8,7 +8,7 @@ from functools import lru_cache
 
 from forensics.frozen import frozen
 from forensics.rulebook.case import Case
-from forensics.rulebook.evaluate import Outcome, evaluate
+from forensics.rulebook.evaluate import Outcome, decide, evaluate
 from forensics.schema.finding import Condition, Finding
 from forensics.schema.signal import Rule
 from forensics.schema.span import Span
@@ -37,55 +37,70 @@ class Ground:
     signals: tuple[str, ...] = ()
 
 
-@frozen
 class Ledger:
-    """All grounds of one finding on one launch, by strength."""
+    """All grounds of one finding on one launch, by strength, each kind asked when somebody looks: of most findings no
+    more is needed than whether they can be true at all. Nothing is decided here; where something that it requires is
+    false, its other grounds are not asked (`explain` asks all)."""
 
-    applies: tuple[Ground, ...]
-    must: tuple[Ground, ...]
-    decisive: tuple[Ground, ...]
-    strong: tuple[Ground, ...]
-    weak: tuple[Ground, ...]
-    against: tuple[Ground, ...]
-    excludes: tuple[Ground, ...]
+    __slots__ = ("_asked", "_case", "_finding", "fits", "holds")
+
+    def __init__(self, finding: Finding, case: Case) -> None:
+        self._finding, self._case = finding, case
+        self._asked: dict[str, tuple[Ground, ...]] = {}
+        self.holds = decide([c for c in finding.grounds if c.strength == "must"], case)
+        """Whether all that the finding requires is so."""
+        self.fits = decide(finding.applies, case)
+        """Whether the launch is of the kind that can have it."""
+
+    @property
+    def applies(self) -> tuple[Ground, ...]:
+        """What makes a launch one that can have it."""
+        return self._of("applies")
+
+    @property
+    def must(self) -> tuple[Ground, ...]:
+        """What it requires."""
+        return self._of("must")
+
+    @property
+    def decisive(self) -> tuple[Ground, ...]:
+        """What names the cause."""
+        return self._of("decisive")
+
+    @property
+    def strong(self) -> tuple[Ground, ...]:
+        """What tells it from most look-alikes."""
+        return self._of("strong")
+
+    @property
+    def weak(self) -> tuple[Ground, ...]:
+        """What fits it, and others."""
+        return self._of("weak")
 
     def all(self) -> tuple[Ground, ...]:
         """Every ground, the weightiest first."""
-        return (
-            *self.must,
-            *self.decisive,
-            *self.strong,
-            *self.excludes,
-            *self.against,
-            *self.weak,
-            *self.applies,
-        )
+        order = ("must", "decisive", "strong", "excludes", "against", "weak", "applies")
+        return tuple(ground for strength in order for ground in self._of(strength))
 
     def held(self, strength: str) -> tuple[Ground, ...]:
         """Grounds of this strength whose condition is true."""
-        return tuple(g for g in getattr(self, strength) if g.value is True)
+        return tuple(g for g in self._of(strength) if g.value is True)
 
+    def observed(self) -> bool:
+        """Whether something that it requires, or that names the cause, is true and rests on what the log shows
+        happening."""
+        alive = self.holds is not False and self.fits is not False
+        asked = (c for c in self._finding.grounds if c.strength == "must" or (alive and c.strength == "decisive"))
+        return any(observing(c, self._case.rules) and decide((c,), self._case) is True for c in asked)
 
-def ledger(finding: Finding, case: Case) -> Ledger:
-    """Evaluate the conditions of a finding on one launch. Nothing is decided here; where something that it requires is
-    false, its other grounds are not asked (`explain` asks all)."""
-    applies = tuple(ask(c, "applies", case) for c in finding.applies)
-    must = tuple(ask(c, "must", case) for c in finding.grounds if c.strength == "must")
-    asked: dict[str, list[Ground]] = {}
-    if all_of(must) is not False and all_of(applies) is not False:
-        for condition in finding.grounds:
-            if condition.strength != "must":
-                asked.setdefault(condition.strength, []).append(ask(condition, condition.strength, case))
-    get = {name: tuple(grounds) for name, grounds in asked.items()}
-    return Ledger(
-        applies=applies,
-        must=must,
-        decisive=get.get("decisive", ()),
-        strong=get.get("strong", ()),
-        weak=get.get("weak", ()),
-        against=get.get("against", ()),
-        excludes=get.get("excludes", ()),
-    )
+    def _of(self, strength: str) -> tuple[Ground, ...]:
+        found = self._asked.get(strength)
+        if found is None:
+            asked = strength in ("must", "applies") or (self.holds is not False and self.fits is not False)
+            conditions = self._finding.applies if strength == "applies" else self._finding.grounds
+            wanted = [c for c in conditions if asked and strength in ("applies", c.strength)]
+            found = self._asked[strength] = tuple(ask(c, strength, self._case) for c in wanted)
+        return found
 
 
 def ask(condition: Condition, strength: str, case: Case) -> Ground:
@@ -100,17 +115,14 @@ def ask(condition: Condition, strength: str, case: Case) -> Ground:
         why=outcome.why,
         settle=outcome.settle,
         where=spans(outcome, case),
-        observed=bool(signals_in([condition], case.rules, negated=True)) or bool(_OBSERVING.search(condition.text)),
+        observed=observing(condition, case.rules),
         signals=tuple(n for n in named if n in case.signals),
     )
 
 
-def all_of(grounds: Iterable[Ground]) -> bool | None:
-    """Kleene conjunction; true of nothing."""
-    values = [g.value for g in grounds]
-    if False in values:
-        return False
-    return None if None in values else True
+def observing(condition: Condition, rules: Mapping[str, Rule]) -> bool:
+    """Whether a condition asks for something that a log shows happening, not for settings alone."""
+    return bool(signals_in([condition], rules, negated=True)) or _OBSERVING.search(condition.text) is not None
 
 
 def signals_in(conditions: Iterable[Condition], rules: Mapping[str, Rule], *, negated: bool = False) -> tuple[str, ...]:

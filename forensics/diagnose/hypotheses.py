@@ -122,12 +122,13 @@ def _judged(findings: Sequence[Finding], around: Around) -> tuple[tuple[Judged, 
     """Hypotheses best first, and what is ruled out, most similar first."""
     live: list[tuple[Candidate, Evidence]] = []
     out: list[tuple[Candidate, Evidence]] = []
+    elsewhere = {name for other in around.alike for name in around.weighed.named(findings, other)}
     for finding in findings:
         found = around.weighed.of(finding, around.case)
         if is_hypothesis(found):
             live.append((found, evidence(found, around)))
             continue
-        ground = excluded_aside(found, around)
+        ground = excluded_aside(found, around, elsewhere)
         if ground is not None:
             out.append((found, Evidence(excluded=ground)))
     judged = rank.ranked(judge(one_claim(live)))

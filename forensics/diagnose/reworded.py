@@ -43,11 +43,12 @@ def by_wording(
             rule = rules.get(name)
             if rule is None or rule.role != "root" or rule.frames or name in seen:
                 continue
+            share, hits = max((_found(w, line) for p in rule.patterns if (w := _said(p))), default=(0.0, 0))
+            if hits < MIN_HITS or share < MIN_SHARE:
+                continue
             if any(compiled(p).search(text) for p in rule.patterns):
                 continue  # the rule saw this line and said no: another component, or another stage
-            share, hits = max((_found(w, line) for p in rule.patterns if (w := _said(p))), default=(0.0, 0))
-            if hits >= MIN_HITS and share >= MIN_SHARE:
-                scored.append((share, hits, finding.id, name))
+            scored.append((share, hits, finding.id, name))
     scored.sort(key=lambda s: (-s[0], -s[1], s[2]))
     return [(finding, name) for _, _, finding, name in scored]
 

@@ -9,7 +9,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
 from forensics.diagnose.candidates import Candidate, Weighed
@@ -193,24 +193,24 @@ def refuted_by(finding: Finding, case: Case, alike: Sequence[Case], weighed: Wei
     return None
 
 
-def weakened_by(finding: Finding, case: Case, alike: Sequence[Case], trials: Trials) -> tuple[Ground, ...]:
+def weakened_by(finding: Finding, case: Case, alike: Sequence[Case], weighed: Weighed) -> tuple[Ground, ...]:
     """Grounds against from attempts that changed what a finding concerns, without effect. Each attempt is held
     against the earlier launch of the same failure that differs least from it."""
-    grounds = []
-    for other, variables in _steps(case, alike, trials):
-        changed = [v for v in variables if _concerned(finding, v, trials)]
-        if changed:
-            why = f"{other.launch.id} varied {changed[0].text()} and failed in the same way"
-            text = f"tried {changed[0].fact}"
-            grounds.append(Ground(AGAINST, "against", text, True, why, where=_failure_place(other, changed[0].where)))
-    return tuple(grounds)
-
-
-def _steps(case: Case, alike: Sequence[Case], trials: Trials) -> list[tuple[Case, tuple[Varied, ...]]]:
-    """Each later launch of one failure with what it varied; the same for all findings."""
     group = sorted((case, *alike), key=_order)
-    launches = [c.launch for c in group]
-    return list(zip(group[1:], trials.steps(launches), strict=True))
+    key = finding.id, tuple(id(c.launch) for c in group)
+    found = weighed.weakened.get(key)
+    if found is None:
+        found = weighed.weakened[key] = tuple(_without_effect(finding, group, weighed.trials))
+    return found
+
+
+def _without_effect(finding: Finding, group: Sequence[Case], trials: Trials) -> Iterator[Ground]:
+    for other, variables in zip(group[1:], trials.steps([c.launch for c in group]), strict=True):
+        changed = next((v for v in variables if _concerned(finding, v, trials)), None)
+        if changed is not None:
+            why = f"{other.launch.id} varied {changed.text()} and failed in the same way"
+            where = _failure_place(other, changed.where)
+            yield Ground(AGAINST, "against", f"tried {changed.fact}", True, why, where=where)
 
 
 def reference(earlier: Sequence[Case], case: Case, trials: Trials) -> Case:
@@ -300,9 +300,9 @@ _FEATURES = {"disable_cuda_graph": ("feature.cuda_graph",), "kv_cache_dtype": ("
 def _setting_changed(finding: Finding, having: Sequence[Case], other: Case, trials: Trials) -> Varied | None:
     """The variable of the finding that differs between a launch that could have it and one that could not."""
     for before in having:
-        changed = [v for v in trials.varied(before.launch, other.launch) if _concerned(finding, v, trials)]
-        if changed:
-            return changed[0]
+        for variable in trials.varied(before.launch, other.launch):
+            if _concerned(finding, variable, trials):
+                return variable
     return None
 
 

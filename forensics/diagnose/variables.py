@@ -14,7 +14,7 @@ from forensics.frozen import frozen
 from forensics.schema.facts import Value
 from forensics.schema.launch import Launch
 from forensics.schema.span import Span
-from forensics.timeline.attempts import Changed, changes
+from forensics.timeline.attempts import Changed, Stated, between, stated
 from forensics.timeline.catalog import catalog
 
 NEUTRAL = frozenset(
@@ -79,20 +79,18 @@ class Varied:
         return f"{name} {_shown(self.before)} → {_shown(self.after)}"
 
 
-def varied(before: Launch, after: Launch) -> tuple[Varied, ...]:
-    """What differs between two launches, flags first, in the order of their names."""
-    found = [v for c in changes(before, after) if (v := _counts(c, before, after)) is not None]
+def varied(before: Stated, after: Stated) -> tuple[Varied, ...]:
+    """What differs between two launches, flags first, in the order of their names; without places."""
+    found = [Varied(c.kind, c.name, c.before, c.after) for c in between(before, after) if _counts(c)]
     names = {v.name for v in found}
     led = {name for leader, group in FOLLOWERS.items() if leader in names for name in group}
     return tuple(v for v in found if v.name not in led)
 
 
-def _counts(change: Changed, before: Launch, after: Launch) -> Varied | None:
-    """The change with its place, unless it cannot explain a failure."""
+def _counts(change: Changed) -> bool:
+    """Whether a change can explain a failure."""
     neutral = NEUTRAL if change.kind == "flag" else NEUTRAL_ENV
-    if change.name in neutral or _same(change.name, change.before, change.after):
-        return None
-    return _placed(Varied(change.kind, change.name, change.before, change.after), before, after)
+    return change.name not in neutral and not _same(change.name, change.before, change.after)
 
 
 MAX_COMPARED = 20_000
@@ -109,6 +107,7 @@ class Trials:
         """Whether launches were held against each other by the number of their settings that differ, for the cost."""
         self._compared = 0
         self._sets: list[frozenset[tuple[str, str]]] = []
+        self._stated: dict[int, Stated] = {}
         self._known: dict[frozenset[tuple[str, str]], int] = {}
         self._varied: dict[tuple[int, int], tuple[Varied, ...]] = {}
         self._placed: dict[tuple[int, int], tuple[Varied, ...]] = {}
@@ -172,13 +171,19 @@ class Trials:
         return len(self._between(before, after))
 
     def _between(self, before: Launch, after: Launch) -> tuple[Varied, ...]:
-        """What differs, with places in the first launches that had these settings."""
+        """What differs, without places."""
         key = self.settings(before), self.settings(after)
         if key[0] == key[1]:
             return ()
         if key not in self._varied:
-            self._varied[key] = varied(before, after)
+            self._varied[key] = varied(self._stated_by(before), self._stated_by(after))
         return self._varied[key]
+
+    def _stated_by(self, launch: Launch) -> Stated:
+        found = self._stated.get(id(launch))
+        if found is None:
+            found = self._stated[id(launch)] = stated(launch)
+        return found
 
 
 def _settings(launch: Launch) -> frozenset[tuple[str, str]]:

@@ -39,18 +39,33 @@ def compare(node: Compare, case: Case) -> Outcome:
 
 
 def _over_matches(node: Compare, signals: list[str], case: Case) -> Outcome:
-    """Any match may satisfy the comparison; all captures of one signal are those of one match."""
-    last: Outcome | None = None
-    for matches in islice(product(*(matches_of(case, s) for s in signals)), MAX_COMBINATIONS):
-        captures = dict(_named(signals, matches))
+    """Any match may satisfy the comparison; all captures of one signal are those of one match. Matches with the same
+    values come to the same: the first of them is asked."""
+    chosen: tuple[bool | None, str, tuple[Match, ...]] | None = None
+    for captures, matches in _distinct(node, signals, case):
         value, why = _held(node, captures, case)
-        spans = some_of(case.table.span(m.row) for m in matches) + _fact_spans(node, case)
-        outcome = Outcome(value, spans, why, "" if value is not None else "a log line that shows all these values")
+        if chosen is None or value is True or (chosen[0] is False and value is None):
+            chosen = value, why, matches
         if value is True:
-            return outcome
-        if last is None or (last.value is False and value is None):
-            last = outcome
-    return last or Outcome(None)
+            break
+    if chosen is None:
+        return Outcome(None)
+    value, why, matches = chosen
+    spans = some_of(case.table.span(m.row) for m in matches) + _fact_spans(node, case)
+    return Outcome(value, spans, why, "" if value is not None else "a log line that shows all these values")
+
+
+def _distinct(node: Compare, signals: list[str], case: Case) -> Iterator[tuple[dict[str, Value], tuple[Match, ...]]]:
+    """The captures that a comparison uses, each set of values once, with the first matches that show them."""
+    wanted = {f"{c.signal}.{c.capture}" for c in (*captures_in(node.left), *captures_in(node.right))}
+    known: set[tuple[tuple[str, type, Value], ...]] = set()
+    for matches in islice(product(*(matches_of(case, s) for s in signals)), MAX_COMBINATIONS):
+        captures = {k: v for k, v in _named(signals, matches) if k in wanted}
+        # 1 and true are equal, and not the same to a comparison
+        key = tuple((k, type(v), v) for k, v in captures.items())
+        if key not in known:
+            known.add(key)
+            yield captures, matches
 
 
 def _named(signals: list[str], matches: tuple[Match, ...]) -> Iterator[tuple[str, Value]]:

@@ -26,6 +26,19 @@ class Coverage:
 
 def coverage(case: Case, signal: str, rank: Rank | None = None) -> Coverage:
     """Whether the log would show the signal (on that rank) if it had happened."""
+    found = case.memo.coverages.get(signal)
+    if found is None:
+        found = case.memo.coverages[signal] = _of_launch(case, signal)
+    if not found.covered or rank is None or case.rules[signal].scope != "rank" or covers(case, rank):
+        return found
+    return Coverage(False, f"the log shows nothing of rank {rank}", f"give the log of the node that runs rank {rank}")
+
+
+_COVERED = Coverage(True)
+
+
+def _of_launch(case: Case, signal: str) -> Coverage:
+    """Whether the launch as a whole would show the signal."""
     rule = case.rules.get(signal)
     if rule is None:
         return Coverage(False, f"there is no rule `{signal}`", "forensics kb lint")
@@ -38,11 +51,7 @@ def coverage(case: Case, signal: str, rank: Rank | None = None) -> Coverage:
         return Coverage(False, why, "give the log from the launch on, without --tail or rotation")
     if rule.role == "progress" and case.launch.ended in ("log-ends", "running") and case.launch.reached != "serving":
         return Coverage(False, f"the log ends before {signal} could be expected", "give the rest of the log")
-    if rank is not None and rule.scope == "rank" and not covers(case, rank):
-        return Coverage(
-            False, f"the log shows nothing of rank {rank}", f"give the log of the node that runs rank {rank}"
-        )
-    return Coverage(True)
+    return _COVERED
 
 
 def covers(case: Case, rank: Rank) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from forensics.grammar.condition_text import format_condition
@@ -35,7 +35,7 @@ from forensics.rulebook.case import Case
 from forensics.rulebook.outcome import Outcome, kleene_and, kleene_not, kleene_or, some_of
 from forensics.schema.finding import Condition
 
-__all__ = ["Outcome", "evaluate"]
+__all__ = ["Outcome", "decide", "evaluate"]
 
 _ASK: dict[type, Callable[[Any, Case], Outcome]] = {
     Seen: ask_signal.seen,
@@ -68,14 +68,61 @@ def evaluate(condition: Condition | Node | str, case: Case) -> Outcome:
     return _node(node, case)  # type: ignore[arg-type]
 
 
+def decide(conditions: Iterable[Condition], case: Case) -> bool | None:
+    """Whether all conditions hold: the value that `evaluate` gives them together, and nothing else. No more is asked
+    than it takes. ConditionError as there."""
+    return _all((parse_condition(c.text, c.span) for c in conditions), case)
+
+
+def _value(node: Node, case: Case) -> bool | None:
+    if isinstance(node, And):
+        return _all(node.parts, case)
+    if isinstance(node, Or):
+        return _any(node.parts, case)
+    if isinstance(node, Not):
+        return kleene_not(_value(node.part, case))
+    return _leaf(node, case).value
+
+
+def _all(parts: Iterable[Node], case: Case) -> bool | None:
+    value: bool | None = True
+    for part in parts:
+        held = _value(part, case)
+        if held is False:
+            return False
+        value = value and held
+    return value
+
+
+def _any(parts: tuple[Node, ...], case: Case) -> bool | None:
+    """As `_joined` has it: a wording that this release does not print is unknown only where no other one is printed."""
+    open_, lapsed, alive = False, False, False
+    for part in parts:
+        held = _value(part, case)
+        if held is True:
+            return True
+        gone = isinstance(part, Seen) and _leaf(part, case).lapsed
+        lapsed, alive = lapsed or gone, alive or (isinstance(part, Seen) and not gone)
+        open_ = open_ or (held is None and not gone)
+    return None if open_ or (lapsed and not alive) else False
+
+
 def _node(node: Node, case: Case) -> Outcome:
     if isinstance(node, Not):
         return _negated(node, case)
     if isinstance(node, (And, Or)):
         return _joined(node, case)
-    found = _ASK[type(node)](node, case)
+    found = _leaf(node, case)
     text = format_condition(node)
     return Outcome(found.value, found.witnesses, found.why, found.settle, found.parts, text, found.lapsed)
+
+
+def _leaf(node: Node, case: Case) -> Outcome:
+    """One question to the case; findings share many."""
+    found = case.memo.leaves.get(node)
+    if found is None:
+        found = case.memo.leaves[node] = _ASK[type(node)](node, case)
+    return found
 
 
 def _negated(node: Not, case: Case) -> Outcome:

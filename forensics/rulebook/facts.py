@@ -38,6 +38,13 @@ class Lookup:
 
 def look_up(case: Case, name: str) -> Lookup:
     """One fact. A field that a full server_args dump lacks is known to be unset: this release has no such argument."""
+    found = case.memo.facts.get(name)
+    if found is None:
+        found = case.memo.facts[name] = _looked_up(case, name)
+    return found
+
+
+def _looked_up(case: Case, name: str) -> Lookup:
     fact = case.launch.facts.get(name)
     if fact is not None:
         return Lookup(True, fact.value, fact.where, fact.how)
@@ -51,8 +58,11 @@ def look_up(case: Case, name: str) -> Lookup:
 
 def has_full_dump(case: Case) -> bool:
     """Whether the launch prints all server arguments."""
-    args = (name for name in case.launch.facts if name.startswith("args."))
-    return next(islice(args, FULL_DUMP - 1, None), None) is not None
+    known = case.memo.full_dump
+    if known is None:
+        args = (name for name in case.launch.facts if name.startswith("args."))
+        known = case.memo.full_dump = next(islice(args, FULL_DUMP - 1, None), None) is not None
+    return known
 
 
 def settle_fact(name: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Set
 
 from forensics.frozen import frozen
 from forensics.schema.facts import Fact, Value
@@ -52,29 +53,55 @@ class Changed:
     after: Value
 
 
+@frozen
+class Stated:
+    """The settings that a launch states, without those that place or print; `flags` counts these, too."""
+
+    args: dict[str, Value]
+    env: dict[str, Value]
+    flags: int
+
+
+def stated(launch: Launch) -> Stated:
+    """What `between` compares."""
+    args, env = _values(launch, "args."), _values(launch, "env.")
+    return Stated(
+        {n: v for n, v in args.items() if not _ignored_flag(n)},
+        {n: v for n, v in env.items() if IGNORED_ENV.match(n) is None},
+        len(args),
+    )
+
+
 def changes(before: Launch, after: Launch) -> tuple[Changed, ...]:
     """Flags and environment variables that differ between two launches, by name.
 
     Only what both launches state is compared: where just one of them prints the full arguments, a name that the
     other does not mention says nothing, unless the other has arguments too (then it is at its default, None).
     """
+    return between(stated(before), stated(after))
+
+
+def between(one: Stated, two: Stated) -> tuple[Changed, ...]:
+    """`changes`, for a launch that is compared with many."""
     found: list[Changed] = []
-    for kind, prefix in (("flag", "args."), ("env", "env.")):
-        one, two = _values(before, prefix), _values(after, prefix)
-        if kind == "flag" and (not one or not two):
-            continue
-        for name in sorted(n for n in one.keys() | two.keys() if one.get(n, _UNSET) is not two.get(n, _UNSET)):
-            a, b = one.get(name), two.get(name)
-            if not (equal(a, b) or _ignored(kind, name) or _missing_field(kind, name, one, two)):
-                found.append(Changed(kind, name, a, b))
+    if one.flags and two.flags:
+        # Releases differ in their field sets: a field that only one full dump has is no change of the user's.
+        full = min(one.flags, two.flags) > FULL_DUMP
+        names = one.args.keys() & two.args.keys() if full else one.args.keys() | two.args.keys()
+        found += _differing("flag", one.args, two.args, names)
+    found += _differing("env", one.env, two.env, one.env.keys() | two.env.keys())
     return tuple(found)
 
 
-_UNSET: Value = "\x00unset"
+def _differing(kind: str, one: dict[str, Value], two: dict[str, Value], names: Set[str]) -> list[Changed]:
+    names = {n for n in names if not equal(one.get(n), two.get(n))}
+    return [Changed(kind, n, one.get(n), two.get(n)) for n in sorted(names)]
 
 
 def equal(a: Value, b: Value) -> bool:
     """Whether two values mean the same: an unset flag is false or empty, numbers compare across types."""
+    if a is b:
+        return True
     if a == b and isinstance(a, bool) == isinstance(b, bool):
         return True
     if _empty(a) and _empty(b):
@@ -105,15 +132,8 @@ def _stated(fact: Fact) -> bool:
     return not fact.how.startswith("inferred")
 
 
-def _ignored(kind: str, name: str) -> bool:
-    if kind == "env":
-        return IGNORED_ENV.match(name) is not None
+def _ignored_flag(name: str) -> bool:
     return name in IGNORED or (DERIVED.search(name) is not None and name not in ("model_path", "tokenizer_path"))
-
-
-def _missing_field(kind: str, name: str, one: dict[str, Value], two: dict[str, Value]) -> bool:
-    """Releases differ in their field sets: a field that only one full dump has is no change of the user's."""
-    return kind == "flag" and (name not in one or name not in two) and min(len(one), len(two)) > FULL_DUMP
 
 
 FULL_DUMP = 60
