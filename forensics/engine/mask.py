@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from forensics.grammar.line import line_grammar
+from forensics.grammar.line import opaque
 
 DIGITS_TO_ZERO = bytes(48 if 48 <= b <= 57 else b for b in range(256))
 """`bytes.translate` table that masks digits and keeps every offset."""
@@ -44,9 +44,9 @@ def fold(masked: str) -> tuple[str, bool, bool]:
     Gives the shape, whether a hex word went in (then number runs are not one to one), and whether the text is opaque
     from its head on (request dumps: what users wrote is no shape)."""
     head = masked[:SHAPE_LENGTH]
-    opaque = line_grammar().opaque.match(head)
-    if opaque:
-        return opaque[0], True, True
+    free = opaque().match(head)
+    if free:
+        return free[0], True, True
     folded, hexes = _HEX.subn(_folded_hex, head)
     folded = _ZEROS.sub("0", folded)
     if "|" in folded:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from forensics.engine.mask import DIGITS_TO_ZERO, strip_ansi
-from forensics.engine.table import WRAPPED
+from forensics.engine.table import HEADED, WRAPPED
 from forensics.grammar.header import Head, headers
 from forensics.grammar.payload import unescape
+
+MAX_BARE = 400
+"""Bytes of the longest line without a header that is remembered."""
 
 
 class GrammarUnwrapper:
@@ -17,6 +20,7 @@ class GrammarUnwrapper:
         self.preamble = "|".join(preambles) or None
         self._headers = headers()
         self._brackets: dict[bytes, int] = {}
+        self._bare: dict[bytes, tuple[str, int]] = {}
 
     def head(self, raw: bytes, flags: int = 0) -> Head:
         """Wrapper and header of one raw line; offsets are bytes."""
@@ -44,7 +48,18 @@ class GrammarUnwrapper:
     def message(self, raw: bytes, flags: int) -> tuple[str, int]:
         """Message (decoded with replacement, no ANSI, no header) and its 0-based column in the raw line.
 
-        A message that a wrapper cut into several lines is put together again."""
+        A message that a wrapper cut into several lines is put together again. Lines without a header are remembered:
+        stacks repeat theirs, on each rank and in each launch."""
+        if flags & (HEADED | WRAPPED) or len(raw) > MAX_BARE:
+            return self._message(raw, flags)
+        found = self._bare.get(raw)
+        if found is None:
+            if len(self._bare) > 4096:
+                self._bare.clear()
+            found = self._bare[raw] = self._message(raw, flags)
+        return found
+
+    def _message(self, raw: bytes, flags: int) -> tuple[str, int]:
         first, *rest = raw.split(b"\n")
         text, column = self._one(first, flags)
         return "".join([text, *(self._one(line, flags)[0] for line in rest)]), column

@@ -32,16 +32,19 @@ class Floods:
         _add(stream, line.row, line.text)
         return stream, fresh
 
-    def again(self, row: int, shape: int) -> Stream | None:
-        """Takes a row, unread, whose shape was seen before in the same launch. None: it has to be read."""
+    def again(self, rows: list[int], at: int, stops: list[int], shape: int) -> tuple[Stream, bool] | None:
+        """Takes the rows from `at` to its stop, unread, where their shape was seen before in the same launch; says
+        whether the stream has taken lines of them. None: the first has to be read."""
         known = self._known.get(shape)
         if known is None:
             return None
         stream = self._streams[_assertion(known.text)]
-        if self._launched(stream.last, row):
+        if self._launched(stream.last, rows[at]):
             return None
-        _add(stream, row, known.text)
-        return stream
+        taken = rows[at : min(stops[at], at + max(0, MAX_FLOOD - stream.total))]
+        stream.total += stops[at] - at
+        stream.tokens += [("ASSERT", row, known.text) for row in taken]
+        return stream, bool(taken)
 
     def _launched(self, last: int, row: int) -> bool:
         """Whether a launch begins between two rows."""

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Any
 
 from lark import Token
 from lark.lexer import Lexer
 
+MAX_REMEMBERED = 400
+"""Characters of the longest line whose reading is remembered."""
 HEAD_TEXT = "Traceback (most recent call last)"
 FRAME = re.compile(r'\s*File "([^"]{1,4096})", line (\d+)(?:,? in (.{1,500}))?')
 EXCEPTION = re.compile(r"([A-Za-z_<][\w.<>]*(?:\([\w.]*\))?)(?::(?: |$)(.*))?$", re.DOTALL)
@@ -144,6 +147,26 @@ def without_margin(text: str) -> str:
     """A line of an exception group without its `  | ` margin."""
     found = MARGIN.match(text)
     return text[found.end() :] if found else text
+
+
+def told(text: str, kind: str) -> tuple[str, str, int | None]:
+    """What a line's own text tells: terminal, text without prefix and margin, and the rank of a `[rankN]:` prefix."""
+    return _remembered(text, kind) if len(text) <= MAX_REMEMBERED else _told(text, kind)
+
+
+def _told(text: str, kind: str) -> tuple[str, str, int | None]:
+    prefix = GLOBAL_RANK.match(text)
+    rank = int(prefix.group(1)) if prefix else None
+    text = text[prefix.end() :] if prefix else text
+    terminal = classify(text, kind)
+    if terminal == "TEXT" and text.lstrip().startswith("|"):
+        text = without_margin(text)
+        terminal = classify(text, kind)
+    return terminal, text, rank
+
+
+_remembered = lru_cache(maxsize=4096)(_told)
+"""Stacks repeat their lines, on each rank and in each launch."""
 
 
 def is_exception(text: str, kind: str) -> bool:

@@ -65,6 +65,17 @@ def without_middles(table: EventTable, rows: npt.NDArray[np.int64]) -> tuple[npt
     return rows[keep], frozenset(rows[ends[deep] - MAX_STACK // 4].tolist())
 
 
+def alike(rows: npt.NDArray[np.int64], shapes: npt.NDArray[np.int32], gaps: frozenset[int]) -> list[int]:
+    """For each of the rows where its stretch ends: neighbours of one shape, with no gap before any but the first."""
+    if not len(rows):
+        return []
+    other = (np.diff(rows) != 1) | (np.diff(shapes) != 0)
+    if gaps:
+        other |= np.isin(rows[1:], list(gaps))
+    ends = np.append(np.flatnonzero(other) + 1, len(rows))
+    return [int(end) for end in np.repeat(ends, np.diff(ends, prepend=0)).tolist()]
+
+
 def _is_seed(kind: str, text: str) -> bool:
     if kind in SEED_KINDS:
         return kind != "nccl" or "WARN" in text

@@ -14,15 +14,14 @@ from forensics.grammar.block_floods import Floods
 from forensics.grammar.block_lexer import (
     EXCEPTION,
     FRAME,
-    GLOBAL_RANK,
     NATIVE,
     NATIVE_TRACE,
     PYSPY_FRAME,
     classify,
     is_exception,
-    without_margin,
+    told,
 )  # fmt: skip
-from forensics.grammar.block_regions import region, without_middles, writer
+from forensics.grammar.block_regions import alike, region, without_middles, writer
 from forensics.grammar.block_stream import (
     BOUND_KINDS,
     IDLE_ROWS,
@@ -68,32 +67,35 @@ class Stitcher:
     def run(self) -> list[Stream]:
         """All streams of the table, in file order."""
         previous = -2
-        rows, gaps = without_middles(self.table, region(self.table))
-        for row, shape in zip(rows.tolist(), self.table.shape[rows].tolist(), strict=True):
+        kept, gaps = without_middles(self.table, region(self.table))
+        rows, shapes = kept.tolist(), self.table.shape[kept].tolist()
+        stops = alike(kept, self.table.shape[kept], gaps)
+        at = 0
+        while at < len(rows):
+            row = rows[at]
             if row in gaps and self.current is not None:
                 self.current.seen = row - 1
             elif row != previous + 1:
                 self._currents[""] = None
-            flood = self._floods.again(row, shape)
+            flood = self._floods.again(rows, at, stops, shapes[at])
             if flood is None:
                 self.feed(self._line(row))
-            elif flood.last == row:
-                self._currents[flood.label] = flood
-            previous = row
+                previous, at = row, at + 1
+                continue
+            stream, taken = flood
+            if taken:
+                self._currents[stream.label] = stream
+            at = stops[at]
+            previous = rows[at - 1]
         return sorted((s for s in (*self.done, *self.open) if s.tokens), key=lambda s: s.tokens[0][1])
 
     def _line(self, row: int) -> Line:
         text, kind = self.table.text(row), self.table.kind(row)
         headed = bool(int(self.table.flags[row]) & HEADED)
         label, global_rank = writer(self.table, row)
-        prefix = GLOBAL_RANK.match(text)
-        if prefix:
-            text, global_rank = text[prefix.end() :], int(prefix.group(1))
+        terminal, text, own = told(text, kind)
+        global_rank = global_rank if own is None else own
         headed = headed or global_rank is not None
-        terminal = classify(text, kind)
-        if terminal == "TEXT" and text.lstrip().startswith("|"):
-            text = without_margin(text)
-            terminal = classify(text, kind)
         key = "" if not headed else f"rank{global_rank}" if global_rank is not None else str(self.table.rank_of(row))
         return Line(row, terminal, text, kind, headed, label, key, global_rank)
 

@@ -21,16 +21,15 @@ def make_parser(source: str, **options: Any) -> Lark:
 
     Where the package interegular is installed (every sglang environment has it), Lark compares all terminals pairwise
     as automata, which takes hours for the line grammar. Which terminal wins is settled by priorities and held by tests,
-    so that check is left out. Tables of earlier runs come from the cache, except where the lexer is our own class.
+    so that check is left out. Tables of earlier runs come from the cache.
     """
-    key = "" if isinstance(options.get("lexer"), type) else table_key(source, options)
-    known = restore(read_cache(key, PREFIX)) if key else None
+    key, lexer = table_key(source, options), options.get("lexer")
+    known = restore(read_cache(key, PREFIX), lexer if isinstance(lexer, type) else None)
     if known is not None:
         return known
     with _without_collision_check():
         parser = Lark(source, **options)
-    if key:
-        write_cache(key, dump(parser), PREFIX)
+    write_cache(key, dump(parser), PREFIX)
     return parser
 
 

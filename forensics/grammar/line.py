@@ -16,10 +16,14 @@ from lark.exceptions import UnexpectedInput
 
 from forensics.frozen import frozen
 from forensics.grammar.build import make_parser
+from forensics.grammar.tables import table_key
 from forensics.grammar.terminals import alternation, anchored, relaxed
+from forensics.knowledge.cache import read_cache, write_cache
 
 HOT = ("decode-batch", "prefill-batch", "access")
 """Kinds whose numbers become columns."""
+_OPAQUE = "opaque-"
+"""Names of the cache files (forensics/knowledge/cache.py) that hold one pattern of the grammar."""
 LEVELS = ("debug", "info", "warning", "error")
 
 
@@ -47,13 +51,10 @@ class LineGrammar:
     its own first terminals; a test holds the two together)."""
 
     def __init__(self) -> None:
-        source = Path(__file__).with_name("line.lark").read_text(encoding="utf-8")
         self.lark = make_parser(
-            source, parser="lalr", lexer="contextual", g_regex_flags=re.ASCII, maybe_placeholders=False
+            _source(), parser="lalr", lexer="contextual", g_regex_flags=re.ASCII, maybe_placeholders=False
         )
         self.kind_of = self._first_terminals()
-        opaque = next(t for t in self.lark.terminals if t.name == "OPAQUE")
-        self.opaque = re.compile(opaque.pattern.to_regexp(), re.ASCII)
         heads = sorted(
             (t for t in self.lark.terminals if t.name in self.kind_of),
             key=lambda t: (-t.priority, -t.pattern.max_width, -len(t.pattern.value), t.name),
@@ -156,6 +157,22 @@ def _re2_options() -> re2.Options:
     options.log_errors = False
     options.max_mem = 64 << 20
     return options
+
+
+def _source() -> str:
+    return Path(__file__).with_name("line.lark").read_text(encoding="utf-8")
+
+
+@cache
+def opaque() -> re.Pattern[str]:
+    """The heads after which everything is what users wrote. Found in the cache, they spare a run that parses no line
+    itself the whole grammar."""
+    key = table_key(_source(), {"terminal": "OPAQUE"})
+    pattern = read_cache(key, _OPAQUE)
+    if not isinstance(pattern, str):
+        pattern = next(t for t in line_grammar().lark.terminals if t.name == "OPAQUE").pattern.to_regexp()
+        write_cache(key, pattern, _OPAQUE)
+    return re.compile(pattern, re.ASCII)
 
 
 @cache

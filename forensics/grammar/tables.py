@@ -27,13 +27,23 @@ def dump(parser: Lark) -> Any:
     """The tables of a parser as a JSON value."""
     data, memo = parser.memo_serialize([TerminalDef, Rule])
     data.pop("grammar", None)
+    if isinstance(data["options"]["lexer"], type):
+        _set_lexer(data, None)
     return {"data": data, "memo": memo}
 
 
-def restore(stored: Any) -> Lark | None:
-    """The parser of stored tables; None where they are damaged."""
+def _set_lexer(data: Any, lexer: type | None) -> None:
+    """Put a lexer class of our own into the tables (None: take it out)."""
+    data["options"] = {**data["options"], "lexer": lexer}
+    data["parser"]["lexer_conf"]["lexer_type"] = lexer
+
+
+def restore(stored: Any, lexer: type | None = None) -> Lark | None:
+    """The parser of stored tables, with the lexer class that it was made with, if any; None where they are damaged."""
     try:
         data, memo = stored["data"], {int(k): v for k, v in stored["memo"].items()}
+        if lexer is not None:
+            _set_lexer(data, lexer)
         table = data["parser"]["parser"]
         table["tokens"] = {int(k): v for k, v in table["tokens"].items()}
         table["states"] = {

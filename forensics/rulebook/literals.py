@@ -8,9 +8,11 @@ part of a hex word, plain ASCII, lower case.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from functools import lru_cache
 
 from forensics.frozen import frozen
+from forensics.knowledge.cache import content_key, read_cache, write_cache
 from forensics.rulebook.patterns import compiled
 
 _LOST = re.compile(r"[.,]{0,6}\d[\d.,]*|\s{2,}|[^\x20-\x7e]+|\|[^|a-z\[\]]{2,}\|")
@@ -18,6 +20,8 @@ _HEX_PART = re.compile(r"[a-f]+")
 _REPEAT = re.compile(r"\{(\d+)(?:(,)(\d*))?\}")
 _GROUP = re.compile(r"\((?:\?P?<\w+>|\?(?P<flags>[a-zA-Z]*)(?:-[a-zA-Z]*)?(?P<end>[:)])|)")
 _CLASS_NAME = re.compile(r"\[:\^?\w+:\]")
+_CACHED = "literals-"
+"""Names of the cache files (forensics/knowledge/cache.py)."""
 _WIDE = frozenset("dDwWsS")
 
 
@@ -59,6 +63,17 @@ def verdict(pattern: str) -> Verdict:
 
 _PRIMED: dict[str, Verdict] = {}
 """Verdicts that the knowledge cache holds."""
+
+
+def remember_literals(patterns: Sequence[str]) -> None:
+    """Have the verdicts on a fixed list of patterns from the cache, or put them there."""
+    key = content_key(pattern.encode() for pattern in patterns)
+    stored = read_cache(key, _CACHED)
+    try:
+        prime_literals({str(p): (None if n is None else frozenset(n), b is True) for p, (n, b) in stored.items()})
+    except (AttributeError, TypeError, ValueError):
+        every = {pattern: verdict(pattern) for pattern in patterns}
+        write_cache(key, {p: [None if n is None else sorted(n), b] for p, (n, b) in every.items()}, _CACHED)
 
 
 def prime_literals(stored: dict[str, Verdict]) -> None:

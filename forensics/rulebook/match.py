@@ -7,8 +7,11 @@ and floods (runs of one text on one rank) are one match with a count.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import pairwise
+from operator import itemgetter
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -17,8 +20,10 @@ from forensics.engine.table import EventTable
 from forensics.rulebook.among import kept
 from forensics.rulebook.captures import typed
 from forensics.rulebook.derived import DERIVED
+from forensics.rulebook.later import LaterMatch
 from forensics.rulebook.patterns import Pattern
 from forensics.rulebook.phase import phase_words
+from forensics.rulebook.places import places_of
 from forensics.rulebook.program import Program, Ready, Rules, ShapePlans, plans_of, program_of
 from forensics.rulebook.where import holds
 from forensics.schema.block import Block
@@ -29,6 +34,8 @@ from forensics.schema.signal import Match, Signal
 
 MAX_MATCHES = 512
 """Matches kept per rule and launch; `Signal.total` still counts the rows that were looked at."""
+MAX_HELD = 4 * MAX_MATCHES + 1
+"""Matches of one rule in one launch that are held before the middle ones are dropped."""
 MAX_ROWS = 1024
 """Rows of one shape whose text one rule reads, first and last ones (as many as matches are kept where each row is a
 match with its values); the rest only counts as capped."""
@@ -42,6 +49,7 @@ FLOOD_SLICE = 10.0
 Rows = npt.NDArray[np.int64]
 Patterns = tuple[Pattern, ...]
 Captures = tuple[tuple[str, Value], ...]
+T = TypeVar("T")
 
 
 def match_rules(rules: Rules, table: EventTable, blocks: Sequence[Block], launch: Launch) -> dict[str, Signal]:
@@ -50,20 +58,39 @@ def match_rules(rules: Rules, table: EventTable, blocks: Sequence[Block], launch
     matcher = _Matcher(program, table, blocks, launch)
     signals: dict[str, Signal] = {}
     for ready, found in zip(program.ready, matcher.run(), strict=True):
-        matches = kept(sorted(found.matches, key=lambda m: m.row), ready.rule, table)
-        total = sum(m.count for m in matches)
-        if total < ready.rule.min_count or not matches:
-            continue
-        capped = found.capped or len(matches) > MAX_MATCHES
-        shown = matches[: MAX_MATCHES - 1] + matches[-1:] if len(matches) > MAX_MATCHES else matches
-        signals[ready.rule.id] = Signal(ready.rule.id, ready.rule.role, tuple(shown), total, capped)
+        signal = matcher.signal(ready, found) if found.held else None
+        if signal is not None:
+            signals[ready.rule.id] = signal
     return signals
+
+
+Noted = tuple[int, int, Captures | None]
+"""A match in the making: its row, how many rows it stands for, captures (None: read when somebody asks)."""
+Held = tuple[int, int, Captures | None, int]
+"""The same with the index of its block (-1: none)."""
+_ROW = itemgetter(0)
 
 
 @dataclass(slots=True)
 class _Found:
-    matches: list[Match]
+    held: list[Held] = field(default_factory=list)
     capped: bool = False
+
+    def take(self, further: list[Held]) -> None:
+        """Hold more matches."""
+        while True:
+            room = MAX_HELD - len(self.held)
+            self.held += further[:room]
+            further = further[room:]
+            if not further:
+                return
+            self.make_room()
+
+    def make_room(self) -> None:
+        """Of too many matches the first ones stay and the last: `before` and `within` look at both ends of a flood."""
+        if len(self.held) >= MAX_HELD:
+            self.held[MAX_MATCHES:-1] = []
+            self.capped = True
 
 
 class _Matcher:
@@ -73,52 +100,72 @@ class _Matcher:
         self.blocks = blocks
         self.launch = launch
         self.plans: ShapePlans = plans_of(program, table)
-        self.block_of = _blocks_of(blocks, table)
+        self.places = places_of(blocks, table)
+        self.block_of = self.places.block_of
         self.times = table.time
 
     def run(self) -> list[_Found]:
-        found = [_Found([]) for _ in self.program.ready]
+        found = [_Found() for _ in self.program.ready]
         for shape_id, rows in _by_shape(self.table, self.launch.rows):
             plan = self.plans.plan(shape_id)
             if plan.open:
                 self._open_shape(plan.rules, rows, found)
-            else:
-                for index in plan.rules:
-                    self._closed_shape(self.program.ready[index], rows, found[index])
+                continue
+            floods = _Floods(rows, self)
+            for index in plan.rules:
+                self._closed_shape(self.program.ready[index], rows, floods, found[index])
         return found
 
-    def _closed_shape(self, ready: Ready, rows: Rows, found: _Found) -> None:
+    def signal(self, ready: Ready, found: _Found) -> Signal | None:
+        """What a rule found, as a signal; None where it is not enough."""
+        rule = ready.rule
+        held = sorted(found.held, key=_ROW)
+        if rule.min_same > 1 or rule.differs:
+            matches = kept(self._matches(ready, held), rule, self.table)
+            number, total = len(matches), sum(m.count for m in matches)
+            shown = _ends(matches)
+        else:
+            number, total = len(held), sum(count for _, count, _, _ in held)
+            shown = self._matches(ready, _ends(held)) if total >= rule.min_count else []
+        if total < rule.min_count or not shown:
+            return None
+        return Signal(rule.id, rule.role, tuple(shown), total, found.capped or number > MAX_MATCHES)
+
+    def _closed_shape(self, ready: Ready, rows: Rows, floods: _Floods, found: _Found) -> None:
         """All rows of the shape have the same text but for digits, which all patterns of a blind rule ignore."""
-        near = ready.near(self.table.text(int(rows[0])))
-        if not near:
+        first = self.table.text(int(rows[0]))
+        near = ready.near(first)
+        if not near or (ready.blind and self._captures(ready, near, first) is None):
             return
-        if ready.blind:
-            if self._captures(ready, near, self.table.text(int(rows[0]))) is None:
-                return
-            for run in self._runs(rows):
-                self._add(ready, run, (), found)
-            return
-        if ready.rule.captures:
+        if ready.blind and not ready.rule.captures:
+            self._keep(ready, floods.whole, found)
+        elif ready.rule.captures:
             bound = MAX_ROWS if ready.rule.where else MAX_MATCHES
-            self._read(ready, near, self._runs(self._chosen(rows, found, bound)), found)
-            return
-        for run in self._runs(rows):
-            if self._all_alike(ready, near, run):
-                self._add(ready, run, (), found)
-            else:
-                self._read(ready, near, [self._chosen(run, found)], found)
+            runs = self._runs(self._chosen(rows, found, bound))
+            self._keep(
+                ready, list(self._blind(ready, near, runs) if ready.blind else self._read(ready, near, runs)), found
+            )
+        else:
+            for run in self._runs(rows):
+                if self._all_alike(ready, near, run):
+                    self._keep(ready, [(int(run[0]), len(run), ())], found)
+                else:
+                    self._keep(ready, list(self._read(ready, near, [self._chosen(run, found)])), found)
 
     def _open_shape(self, rules: tuple[int, ...], rows: Rows, found: list[_Found]) -> None:
         """Texts differ: each is prefiltered by itself."""
-        dummy = _Found([])
-        for row in self._chosen(rows, dummy).tolist():
-            for index in self.program.candidates(self.table.text(row)):
-                if index in rules:
-                    ready = self.program.ready[index]
-                    self._read(ready, ready.patterns, [np.array([row], np.int64)], found[index])
+        dummy = _Found()
+        asked = self.program.asked(rules)
+        for row in self._chosen(rows, dummy).tolist() if rules else ():
+            text = self.table.text(row)
+            for index in asked(text):
+                ready = self.program.ready[index]
+                captures = self._captures(ready, ready.patterns, text)
+                if captures is not None:
+                    self._keep(ready, [(row, 1, captures)], found[index])
         if dummy.capped:
             for index in rules:
-                found[index].capped = found[index].capped or bool(found[index].matches)
+                found[index].capped = found[index].capped or bool(found[index].held)
 
     def _chosen(self, rows: Rows, found: _Found, bound: int = MAX_ROWS) -> Rows:
         if len(rows) <= bound:
@@ -133,20 +180,28 @@ class _Matcher:
         chosen = run[np.linspace(0, len(run) - 1, SAMPLE).astype(np.int64)]
         return all(self._captures(ready, near, self.table.text(row)) is not None for row in chosen.tolist())
 
-    def _read(self, ready: Ready, near: Patterns, runs: Iterable[Rows], found: _Found) -> None:
+    def _blind(self, ready: Ready, near: Patterns, runs: Iterable[Rows]) -> Iterator[Noted]:
+        """All rows match: captures are only read where they make a difference, in floods, where equal ones fold."""
+        for run in runs:
+            if len(run) == 1:
+                yield int(run[0]), 1, None
+            else:
+                yield from self._read(ready, near, [run])
+
+    def _read(self, ready: Ready, near: Patterns, runs: Iterable[Rows]) -> Iterator[Noted]:
         """Match each row's real text; equal values on one rank in one flood fold."""
         for run in runs:
-            held: tuple[Captures, list[int]] | None = None
+            first, count, held = -1, 0, None
             for row in run.tolist():
                 captures = self._captures(ready, near, self.table.text(row))
-                if held is not None and captures == held[0]:
-                    held[1].append(row)
+                if count and captures == held:
+                    count += 1
                     continue
-                if held is not None:
-                    self._add(ready, np.array(held[1], np.int64), held[0], found)
-                held = None if captures is None else (captures, [row])
-            if held is not None:
-                self._add(ready, np.array(held[1], np.int64), held[0], found)
+                if count:
+                    yield first, count, held
+                first, count, held = row, int(captures is not None), captures
+            if count:
+                yield first, count, held
 
     def _captures(self, ready: Ready, near: Patterns, text: str) -> Captures | None:
         """Typed captures of a text that satisfies patterns (`near`: those worth a try), `not` and `where`; None where
@@ -167,22 +222,41 @@ class _Matcher:
             return None
         return captures
 
-    def _add(self, ready: Ready, rows: Rows, captures: Captures, found: _Found) -> None:
-        first = int(rows[0])
-        index = int(self.block_of[first])
-        block = self.blocks[index] if index >= 0 else None
-        if not self._context(ready, first, block):
+    def _keep(self, ready: Ready, noted: Sequence[Noted], found: _Found) -> None:
+        """Hold the matches that stand in the wanted exception, stack and stage."""
+        places = self.block_of[[row for row, _, _ in noted]].tolist() if noted else []
+        if ready.plain:
+            found.take([(*match, place) for match, place in zip(noted, places, strict=True)])
             return
-        if len(found.matches) > 4 * MAX_MATCHES:
-            # The last match stays exact: `before` and `within` look at both ends of a flood.
-            found.matches[MAX_MATCHES:-1] = []
-            found.capped = True
-        rank = self._rank(ready, first, block)
-        if ready.rule.stages and not self._in_stage(ready, first, rank, block):
-            return
-        found.matches.append(Match(first, rank, captures, len(rows), index if index >= 0 else None))
+        for match, place in zip(noted, places, strict=True):
+            block = self.blocks[place] if place >= 0 else None
+            if not self._context(ready, match[0], place, block):
+                continue
+            found.make_room()
+            if not ready.rule.stages or self._in_stage(ready, match[0], self._rank(ready, match[0], block), block):
+                found.held.append((*match, place))
 
-    def _context(self, ready: Ready, row: int, block: Block | None) -> bool:
+    def _matches(self, ready: Ready, held: list[Held]) -> list[Match]:
+        found: list[Match] = []
+        later = self._again, ready
+        ranks = self.table.rank[[row for row, _, _, _ in held]].tolist() if held else []
+        for (row, count, captures, place), own in zip(held, ranks, strict=True):
+            index = place if place >= 0 else None
+            rank = None
+            if ready.rule.scope != "process":
+                rank = self.table.ranks[own] if own >= 0 else self.blocks[place].rank if place >= 0 else None
+            if captures is not None:
+                found.append(Match(row, rank, captures, count, index))
+            else:
+                found.append(LaterMatch(row, rank, count, index, later))
+        return found
+
+    def _again(self, row: int, ready: Ready) -> Captures:
+        """The captures of a row that is known to match."""
+        text = self.table.text(row)
+        return self._captures(ready, ready.near(text), text) or ()
+
+    def _context(self, ready: Ready, row: int, place: int, block: Block | None) -> bool:
         """Whether the block around the row has the wanted exception and frame."""
         if ready.exception is not None:
             types = [r.type for r in block.raised] if block else []
@@ -190,10 +264,7 @@ class _Matcher:
                 types = [self.table.text(row).partition(":")[0]]
             if not any(ready.exception.search(t) for t in types):
                 return False
-        if ready.frames is None:
-            return True
-        frames = [] if block is None else [*block.frames, *(f for r in block.raised for f in r.frames)]
-        return any(ready.frames.search(f"{f.file}:{f.number} in {f.function}") for f in frames)
+        return ready.frames is None or self.places.in_stack(place, ready.frames)
 
     def _rank(self, ready: Ready, row: int, block: Block | None) -> Rank | None:
         if ready.rule.scope == "process":
@@ -206,9 +277,14 @@ class _Matcher:
 
     def _runs(self, rows: Rows) -> Iterator[Rows]:
         """Floods: rows of one rank in one block (or none), each within a second of the one before."""
+        rows, edges = self.sorted_runs(rows)
+        for low, high in pairwise(edges):
+            yield rows[low:high]
+
+    def sorted_runs(self, rows: Rows) -> tuple[Rows, list[int]]:
+        """Rows in the order of their floods, and the places where one begins, with the end."""
         if len(rows) == 1:
-            yield rows
-            return
+            return rows, [0, 1]
         ranks, blocks, times = self.table.rank[rows], self.block_of[rows], self.times[rows]
         order = np.lexsort((rows, blocks, ranks))
         rows, ranks, blocks, times = rows[order], ranks[order], blocks[order], times[order]
@@ -218,8 +294,26 @@ class _Matcher:
         cut = np.flatnonzero(other | (np.diff(_slices(times, other)) != 0)) + 1
         if len(cut) > 4 * MAX_MATCHES:
             cut = np.concatenate([cut[: 2 * MAX_MATCHES], cut[-2 * MAX_MATCHES :]])
-        for low, high in pairwise([0, *cut.tolist(), len(rows)]):
-            yield rows[low:high]
+        return rows, [0, *cut.tolist(), len(rows)]
+
+
+class _Floods:
+    """The floods of one shape as matches without captures, worked out once for all rules that want them."""
+
+    def __init__(self, rows: Rows, matcher: _Matcher) -> None:
+        self._rows = rows
+        self._matcher = matcher
+
+    @cached_property
+    def whole(self) -> list[Noted]:
+        rows, edges = self._matcher.sorted_runs(self._rows)
+        firsts = rows[edges[:-1]].tolist()
+        return [(row, high - low, ()) for row, (low, high) in zip(firsts, pairwise(edges), strict=True)]
+
+
+def _ends(matches: list[T]) -> list[T]:
+    """The matches that are shown: of too many the first ones and the last."""
+    return matches[: MAX_MATCHES - 1] + matches[-1:] if len(matches) > MAX_MATCHES else matches
 
 
 def _slices(times: npt.NDArray[np.float64], other: npt.NDArray[np.bool_]) -> npt.NDArray[np.float64]:
@@ -238,21 +332,3 @@ def _by_shape(table: EventTable, rows: Rows) -> Iterator[tuple[int, Rows]]:
     rows, shapes = rows[order], shapes[order]
     starts = np.concatenate([[0], np.flatnonzero(np.diff(shapes)) + 1])
     yield from zip(shapes[starts].tolist(), np.split(rows, starts[1:]), strict=True)
-
-
-_LAST: list[tuple[Sequence[Block], EventTable, npt.NDArray[np.int32]]] = []
-
-
-def _blocks_of(blocks: Sequence[Block], table: EventTable) -> npt.NDArray[np.int32]:
-    """`_block_of`, kept for the launches that follow in the same table."""
-    if not (_LAST and _LAST[0][0] is blocks and _LAST[0][1] is table):
-        _LAST[:] = [(blocks, table, _block_of(blocks, len(table)))]
-    return _LAST[0][2]
-
-
-def _block_of(blocks: Sequence[Block], length: int) -> npt.NDArray[np.int32]:
-    """For each row the index of its block, -1 where it is in none; the first block that names a row keeps it."""
-    found = np.full(length, -1, np.int32)
-    for index in range(len(blocks) - 1, -1, -1):
-        found[list(blocks[index].rows)] = index
-    return found

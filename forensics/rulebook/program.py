@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
 from forensics.engine.mask import SHAPE_LENGTH, fold
 from forensics.engine.table import EventTable, Shape
 from forensics.frozen import frozen
-from forensics.grammar.line import line_grammar
+from forensics.grammar.line import opaque
 from forensics.rulebook.literals import digit_blind, required
 from forensics.rulebook.patterns import Pattern, compiled
 from forensics.rulebook.prefilter import Prefilter, prefilter
 from forensics.schema.signal import Rule
 
 Rules = Mapping[str, Rule] | Iterable[Rule]
+FEW_WORDS = 24
+"""Up to so many words are found faster one by one than by a set."""
 USER_TEXT = frozenset({"request-dump"})
 _DIGIT = re.compile(r"\d", re.ASCII)
 _MASKED = re.compile(r"[.,]{0,6}\d[\d.,]*|\s+|[^\x20-\x7e]+")
@@ -24,15 +26,21 @@ _MASKED = re.compile(r"[.,]{0,6}\d[\d.,]*|\s+|[^\x20-\x7e]+")
 
 @dataclass(frozen=True)
 class Ready:
-    """One rule, compiled when it is first asked. `blind`: the first line of a shape decides for all its lines, and
-    nothing is captured."""
+    """One rule, compiled when it is first asked. `blind`: the first line of a shape decides for all its lines (only
+    what they capture may differ). `plain`: it asks nothing of the place of a match."""
 
     rule: Rule
     blind: bool
+    plain: bool
 
     @cached_property
     def patterns(self) -> tuple[Pattern, ...]:
         return tuple(map(compiled, self.rule.patterns))
+
+    @cached_property
+    def needs(self) -> frozenset[str] | None:
+        """Texts of which a match holds one; None where one of the patterns does without."""
+        return _needed(self.rule)
 
     @cached_property
     def _needs(self) -> tuple[frozenset[str] | None, ...]:
@@ -69,6 +77,22 @@ class Program:
         """Indexes of the rules that this text may satisfy."""
         return sorted(self.prefilter.near(text))
 
+    def asked(self, rules: Sequence[int]) -> Callable[[str], list[int]]:
+        """The same for some of the rules (their indexes): of a few, the words are looked for one by one."""
+        needs = [self.ready[i].needs for i in rules]
+        words = {word for need in needs for word in need or ()}
+        if None in needs or len(words) > FEW_WORDS:
+            return lambda text: [i for i in self.candidates(text) if i in rules]
+
+        def some(text: str) -> list[int]:
+            lowered = text.lower()
+            held = {word for word in words if word in lowered}
+            return (
+                [i for i, need in zip(rules, needs, strict=True) if need and not held.isdisjoint(need)] if held else []
+            )
+
+        return some
+
 
 @frozen
 class ShapePlan:
@@ -96,8 +120,9 @@ def _needed(rule: Rule) -> frozenset[str] | None:
 
 def _ready(rule: Rule) -> Ready:
     texts = rule.patterns + rule.absent
-    blind = not rule.captures and not rule.where and all(digit_blind(p) for p in texts)
-    return Ready(rule, blind)
+    decided = rule.where or rule.derive or (rule.captures and (rule.min_same > 1 or rule.differs))
+    blind = not decided and all(digit_blind(p) for p in texts)
+    return Ready(rule, blind, not (rule.exception or rule.frames or rule.stages))
 
 
 class ShapePlans:
@@ -126,7 +151,7 @@ class ShapePlans:
     def _whole(self, shape: Shape) -> bool:
         """Whether the shape's text holds all that its lines say, so that their own text need not be read."""
         short = int(self.table.length[shape.row]) <= SHAPE_LENGTH
-        return short and line_grammar().opaque.match(shape.text) is None
+        return short and opaque().match(shape.text) is None
 
     def _kept(self, asked: Iterable[int], shape: Shape) -> tuple[int, ...]:
         return tuple(i for i in asked if takes_kind(self.program.ready[i].rule, shape.kind))
@@ -147,8 +172,8 @@ def takes_kind(rule: Rule, kind: str) -> bool:
 
 def _varies(text: str, shape: str) -> bool:
     """Whether lines of a shape may differ in more than digits and hex words: free text, or a tail beyond the shape."""
-    folded, _, opaque = fold(_DIGIT.sub("0", text))
-    return opaque or len(text) > SHAPE_LENGTH or normal(folded) != normal(shape)
+    folded, _, free = fold(_DIGIT.sub("0", text))
+    return free or len(text) > SHAPE_LENGTH or normal(folded) != normal(shape)
 
 
 _LAST: list[ShapePlans] = []

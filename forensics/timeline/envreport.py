@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from bisect import bisect_left
 from pathlib import Path
+
+import numpy as np
 
 from forensics.engine.table import STAMPED
 from forensics.errors import InputError
@@ -136,12 +137,11 @@ def _content(path: Path) -> bytes:
 def add_reports(sheet: Sheet) -> None:
     """Facts of reports that stand inside the log itself."""
     reader = _Reader()
-    rows = sheet.rows.tolist()
     wanted: set[int] = set()
     for kind, masked, row in sheet.first_rows():
         if kind in ("env-report", "nvidia-smi") or any(word in masked for word in _MARKS):
-            at = bisect_left(rows, row)
-            wanted.update(rows[max(0, at - WINDOW) : at + WINDOW])
+            at = int(np.searchsorted(sheet.rows, row))
+            wanted.update(sheet.rows[max(0, at - WINDOW) : at + WINDOW].tolist())
     for row in sorted(wanted):
         if not int(sheet.table.flags[row]) & STAMPED:
             reader.line(sheet.table.text(row)[:2000], sheet.table.span(row))

@@ -69,15 +69,24 @@ class Sheet:
         """(kind, masked text, first row) of every shape that occurs in the launch, in row order."""
         if self._first is not None:
             return self._first
-        if not len(self.rows):
-            return []
-        shapes, first = np.unique(self.table.shape[self.rows], return_index=True)
-        order = np.argsort(first)
-        self._first = [
-            (self.table.shapes[int(shapes[i])].kind, self.table.shapes[int(shapes[i])].text, int(self.rows[first[i]]))
-            for i in order.tolist()
-        ]
+        found: tuple[npt.NDArray[np.int64], list[tuple[str, str, int]]] | None = self.table.memo.get(_FIRST)
+        if found is None or found[0] is not self.rows:
+            found = self.table.memo[_FIRST] = (self.rows, _first_rows(self.table, self.rows))
+        self._first = found[1]
         return self._first
+
+
+_FIRST = "first rows"
+"""Key of the table's memo for those of the launch that was asked for last: several stages ask for the same."""
+
+
+def _first_rows(table: EventTable, rows: npt.NDArray[np.int64]) -> list[tuple[str, str, int]]:
+    first = np.full(len(table.shapes), -1, np.int64)
+    first[table.shape[rows[::-1]]] = rows[::-1]  # of equal indices the last one, the first row, is kept
+    held = np.flatnonzero(first >= 0)
+    ordered = held[np.argsort(first[held])]
+    shapes = [table.shapes[i] for i in ordered.tolist()]
+    return [(s.kind, s.text, row) for s, row in zip(shapes, first[ordered].tolist(), strict=True)]
 
 
 def _byte_floor(raw: bytes, column: int) -> int:

@@ -12,7 +12,7 @@ from forensics.schema.block import Block, Frame, Raised
 from forensics.schema.rank import Rank
 from forensics.timeline import component, roles
 from forensics.timeline.firsts import firsts
-from forensics.timeline.lookup import OPAQUE, Rows, rows_of_shapes, within
+from forensics.timeline.lookup import OPAQUE, Rows, are_in, rows_of_shapes, within
 from forensics.timeline.sieve import needle
 
 MAX_FAULTS = 20_000
@@ -98,7 +98,8 @@ def mask(text: str) -> str:
 
 def collect(table: EventTable, blocks: tuple[Block, ...], inside: Rows) -> list[Fault]:
     """All faults of a launch in row order."""
-    mine = [(i, b) for i, b in enumerate(blocks) if _holds(inside, b.head)]
+    heads = np.fromiter((b.head for b in blocks), np.int64, len(blocks))
+    mine = [(i, blocks[i]) for i in np.flatnonzero(are_in(heads, inside)).tolist()]
     taken = np.array(sorted({r for _, b in mine for r in b.rows}), dtype=np.int64)
     found: list[Fault] = []
     covers = [(b.rows[0], b.rows[-1]) for _, b in mine if b.kind == "traceback"]
@@ -115,11 +116,6 @@ def demote_after_stop(found: list[Fault], stop: int | None) -> None:
     for fault in found:
         if stop is not None and fault.head > stop and fault.nature in (roles.CAUSE, roles.VICTIM):
             fault.nature = roles.TEARDOWN
-
-
-def _holds(inside: Rows, row: int) -> bool:
-    at = int(np.searchsorted(inside, row))
-    return at < len(inside) and int(inside[at]) == row
 
 
 # -- blocks -------------------------------------------------------------------------------------------------------
@@ -323,7 +319,7 @@ def _innermost(frames: tuple[Frame, ...]) -> str:
 def _from_lines(table: EventTable, inside: Rows, taken: Rows) -> list[Fault]:
     judged = _judged(table)
     rows = within(rows_of_shapes(table, judged), inside)
-    rows = rows[~np.isin(rows, taken)]
+    rows = rows[~are_in(rows, taken)]
     shapes = table.shape[rows]
     order = np.argsort(shapes, kind="stable")
     cuts = np.flatnonzero(np.diff(shapes[order])) + 1

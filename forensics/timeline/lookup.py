@@ -36,6 +36,14 @@ def rows_of_shapes(table: EventTable, ids: Iterable[int]) -> Rows:
     return table.rows_of_shapes(ids)
 
 
+def are_in(rows: Rows, others: Rows) -> npt.NDArray[np.bool_]:
+    """Which rows are among others; the others are in ascending order."""
+    if not len(others):
+        return np.zeros(len(rows), dtype=bool)
+    at = np.minimum(np.searchsorted(others, rows), len(others) - 1)
+    return np.asarray(others[at] == rows)
+
+
 def within(rows: Rows, inside: Rows) -> Rows:
     """The rows that are also in `inside` (both ascending)."""
     if not len(rows) or not len(inside):

@@ -60,7 +60,10 @@ class Progress:
         high = int(np.searchsorted(self.rows, stop, side="right"))
         if low >= high:
             return False
-        keep = self._replica(rank)[self.ranks[low:high] + 1]
+        speaks = self._replica(rank)
+        if time is not None and speaks[self.ranks[high - 1] + 1] and self.times[high - 1] >= time + settled:
+            return True  # most often the last line tells
+        keep = speaks[self.ranks[low:high] + 1]
         times = self.times[low:high][keep]
         if time is not None and not np.isnan(times).all():
             return bool((times >= time + settled).any())

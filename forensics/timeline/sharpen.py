@@ -86,11 +86,13 @@ def _from_rule(table: EventTable, name: str, nature: str, matches: list[Match]) 
 
 def name_signals(episodes: Sequence[Episode], signals: Mapping[str, Signal]) -> None:
     """Put on every episode the ids of the signals that matched on one of its lines."""
+    every = [set(episode.rows) | {f.row for f in episode.faults} for episode in episodes]
+    wanted = set().union(*every)
     at: dict[int, list[str]] = {}
     for name in sorted(signals):
-        for match in signals[name].matches:
-            at.setdefault(match.row, []).append(name)
-    for episode in episodes:
-        rows = set(episode.rows) | {f.row for f in episode.faults}
+        for row in [match.row for match in signals[name].matches]:
+            if row in wanted:
+                at.setdefault(row, []).append(name)
+    for episode, rows in zip(episodes, every, strict=True):
         hits = rows & at.keys() if len(rows) < len(at) else {r for r in at if r in rows}
         episode.signals = tuple(sorted({name for row in hits for name in at[row]}))

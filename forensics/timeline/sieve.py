@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from forensics.rulebook.literals import required
+from forensics.rulebook.literals import remember_literals, required
 from forensics.rulebook.prefilter import Prefilter, prefilter
 
 _LOOKAROUND = ("(?=", "(?!", "(?<=", "(?<!")
@@ -43,6 +43,7 @@ class Sieve:
     def near(self, text: str) -> frozenset[int]:
         """Numbers of the needles that `text` may match; all others it surely does not."""
         if self._filter is None:
+            remember_literals(self._patterns)
             self._filter = prefilter(map(_needed, self._patterns))
         return self._filter.near(text)
 

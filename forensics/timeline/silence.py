@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from forensics.engine.table import EventTable
 from forensics.schema.rank import Rank
-from forensics.timeline.lookup import Rows, distinct
+from forensics.timeline.lookup import Rows
 from forensics.timeline.stages import hot_lines
 
 FLOOR_S = 20.0
@@ -33,52 +35,76 @@ def find_silences(table: EventTable, inside: Rows) -> tuple[Silence, ...]:
     times, ranks, batch = _stamped(table, inside)
     if len(times) < 2:
         return ()
-    found: list[Silence] = [(None, a, b) for a, b in gaps(times)]
-    whole = [(a, b) for _, a, b in found]
-    limit = threshold(np.diff(np.sort(times)))
-    last = float(times.max())
-    known = distinct(ranks[ranks >= 0])
-    if len(known) > MAX_RANKS:
-        known = []
-    talkers = set(distinct(ranks[batch & (ranks >= 0)]))
-    own = {index: np.sort(times[ranks == index]) for index in known}
-    for index in known if len(known) > 1 else []:
-        peers = [own[p] for p in known if p != index and (p in talkers) == (index in talkers)]
-        quiet = gaps(np.append(own[index], last), limit)
-        for (a, b), alone in zip(quiet, _alone(quiet, peers), strict=True):
-            if any(min(b, y) - max(a, x) >= SHARED * (b - a) for x, y in whole):
-                continue
-            if alone or (not peers and index in talkers):
+    # One stable sort: the parts are in order already, and so are the lines of each rank after it.
+    order = np.argsort(times, kind="stable")
+    times, ranks, batch = times[order], ranks[order], batch[order]
+    limit = threshold(np.diff(times))
+    whole = _above(times, limit)
+    found: list[Silence] = [(None, a, b) for a, b in whole]
+    last = float(times[-1])
+    own = _by_rank(times, ranks)
+    if 1 < len(own) <= MAX_RANKS:
+        talkers = set(_present(ranks[batch]))
+        for sort in (own.keys() & talkers, own.keys() - talkers):
+            peers = {index: own[index] for index in sorted(sort)}
+            for index, a, b in _quiet(peers, last, limit, whole, sort <= talkers):
                 found.append((table.ranks[index], a, b))
-    found.sort(key=lambda s: (s[1], s[2], str(s[0] or "")))
+    names = {rank: str(rank or "") for rank in {rank for rank, _, _ in found}}
+    found.sort(key=lambda s: (s[1], s[2], names[s[0]]))
     return tuple(found[:MAX_SILENCES])
 
 
-def _alone(quiet: list[tuple[float, float]], peers: list[np.ndarray]) -> list[bool]:
-    """Of each gap, whether at least half of the peers spoke strictly inside it."""
-    if not peers or not quiet:
-        return [False] * len(quiet)
-    low, high = np.array(quiet).T
-    spoke = sum((np.searchsorted(p, low, "right") < np.searchsorted(p, high, "left")).astype(np.int64) for p in peers)
-    return [bool(enough) for enough in 2 * np.asarray(spoke) >= len(peers)]
+def _by_rank(times: np.ndarray, ranks: np.ndarray) -> dict[int, np.ndarray]:
+    """The times of each rank, in their order."""
+    order = np.argsort(ranks, kind="stable")
+    known = _present(ranks)
+    cuts = np.searchsorted(ranks[order], known)
+    return {i: part for i, part in zip(known, np.split(times[order], cuts[1:]), strict=True) if i >= 0}
+
+
+def _present(ranks: np.ndarray) -> list[int]:
+    found: list[int] = (np.flatnonzero(np.bincount(ranks + 1)) - 1).tolist()
+    return found
+
+
+def _quiet(
+    peers: dict[int, np.ndarray], last: float, limit: float, whole: list[tuple[float, float]], lone: bool
+) -> Iterator[tuple[int, float, float]]:
+    """Gaps of single ranks of one sort, while at least half of the others spoke; of a rank without others of its sort
+    only where `lone` says so."""
+    quiet = [(index, a, b) for index, own in peers.items() for a, b in _above(np.append(own, last), limit)]
+    if not quiet or (len(peers) == 1 and not lone):
+        return
+    low, high = np.array([a for _, a, _ in quiet]), np.array([b for _, _, b in quiet])
+    spoke = np.zeros(len(quiet), np.int64)
+    for own in peers.values():
+        # A rank has no line of its own inside its own gap.
+        spoke += np.searchsorted(own, low, "right") < np.searchsorted(own, high, "left")
+    for (index, a, b), others in zip(quiet, spoke.tolist(), strict=True):
+        if 2 * others < len(peers) - 1:
+            continue
+        if not any(min(b, y) - max(a, x) >= SHARED * (b - a) for x, y in whole):
+            yield index, a, b
 
 
 def gaps(times: np.ndarray, limit: float | None = None) -> list[tuple[float, float]]:
     """Gaps above a limit (default: the threshold of their own rhythm) in a list of times (seconds), oldest first."""
     ordered = np.sort(times[~np.isnan(times)])
-    if len(ordered) < 2:
-        return []
-    steps = np.diff(ordered)
-    limit = threshold(steps) if limit is None else limit
-    at = np.flatnonzero(steps > limit)
+    return _above(ordered, threshold(np.diff(ordered)) if limit is None else limit)
+
+
+def _above(ordered: np.ndarray, limit: float) -> list[tuple[float, float]]:
+    """Gaps above a limit in ascending times."""
+    at = np.flatnonzero(np.diff(ordered) > limit)
     return [(float(ordered[i]), float(ordered[i + 1])) for i in at.tolist()]
 
 
 def threshold(steps: np.ndarray) -> float:
     """The shortest gap (seconds) that counts as silence for this rhythm."""
-    moving = np.sort(steps[steps > 0])
+    moving = steps[steps > 0]
     if len(moving) < FEW:
         return FLOOR_S
+    moving = np.partition(moving, ((len(moving) - 1) // 2, len(moving) // 2))
     middle = (moving[(len(moving) - 1) // 2] + moving[len(moving) // 2]) / 2
     return max(FLOOR_S, RHYTHM * float(middle))
 

@@ -15,7 +15,7 @@ from forensics.engine.table import EventTable, Series
 from forensics.schema.launch import STAGES, StageMark
 from forensics.schema.rank import Rank
 from forensics.timeline.firsts import firsts
-from forensics.timeline.lookup import Rows, rows_of_shapes, within
+from forensics.timeline.lookup import Rows, distinct, rows_of_shapes, within
 from forensics.timeline.sieve import Needle, needle
 
 MARK_KINDS = frozenset(
@@ -101,17 +101,27 @@ def _marks_of_shapes(table: EventTable) -> dict[int, tuple[str, str]]:
 def find_marks(table: EventTable, inside: Rows) -> tuple[StageMark, ...]:
     """Stage marks among the rows `inside`, in row order. A progress bar counts once: where it first appears."""
     found = _marks_of_shapes(table)
-    rows = within(rows_of_shapes(table, found), inside)
+    bars = [shape for shape in found if table.shapes[shape].kind == "progress"]
+    plain = within(rows_of_shapes(table, found.keys() - bars), inside)
+    rows = np.sort(np.concatenate([plain, _first_bars(table, within(rows_of_shapes(table, bars), inside), found)]))
     marks: list[StageMark] = []
-    bars: set[tuple[str, int]] = set()
     for row in rows.tolist():
         stage, edge = found[int(table.shape[row])]
-        if table.kind(row) == "progress":
-            if (stage, int(table.source[row])) in bars:
-                continue
-            bars.add((stage, int(table.source[row])))
         marks.append(StageMark(stage, edge, table.rank_of(row), row, table.time_of(row)))
     return _with_first_decode(table, inside, tuple(marks))
+
+
+def _first_bars(table: EventTable, rows: Rows, found: dict[int, tuple[str, str]]) -> Rows:
+    """The first row of each stage's progress bars in each input."""
+    first: dict[tuple[str, int], int] = {}
+    shapes, sources = table.shape[rows], table.source[rows]
+    for shape in distinct(shapes):
+        mine = shapes == shape
+        for source in distinct(sources[mine]):
+            row = int(rows[int(np.argmax(mine & (sources == source)))])
+            key = found[shape][0], source
+            first[key] = min(row, first.get(key, row))
+    return np.array(sorted(first.values()), dtype=np.int64)
 
 
 def _with_first_decode(table: EventTable, inside: Rows, marks: tuple[StageMark, ...]) -> tuple[StageMark, ...]:

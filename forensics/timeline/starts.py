@@ -14,7 +14,7 @@ from forensics.engine.table import STAMPED, EventTable
 from forensics.frozen import frozen
 from forensics.schema.block import Block
 from forensics.timeline.firsts import firsts
-from forensics.timeline.lookup import OPAQUE, Rows, distinct, rows_of_shapes, within
+from forensics.timeline.lookup import OPAQUE, Rows, are_in, distinct, rows_of_shapes, within
 from forensics.timeline.roles import CAUSE, phrase_of
 from forensics.timeline.sieve import needle
 from forensics.timeline.stages import mark_of, near_marks
@@ -274,8 +274,8 @@ def _boundary(table: EventTable, rows: Rows, ends: Rows, last: int, anchor: _Anc
         return row
     foreign = np.zeros(len(between), dtype=bool)
     foreign |= table.rank[between] >= 0
-    foreign |= _are_in(between, ends)
-    foreign |= _are_in(between, _old_rows(table))
+    foreign |= are_in(between, ends)
+    foreign |= are_in(between, _old_rows(table))
     foreign |= between < _last_hot(table, row, last)
     now = table.time[row]
     if not np.isnan(now):
@@ -284,14 +284,6 @@ def _boundary(table: EventTable, rows: Rows, ends: Rows, last: int, anchor: _Anc
     if not len(at):
         return int(between[0])
     return int(between[at[-1] + 1]) if at[-1] + 1 < len(between) else row
-
-
-def _are_in(rows: Rows, others: Rows) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-    """Which of a few rows are among many (both ascending)."""
-    if not len(others):
-        return np.zeros(len(rows), dtype=bool)
-    at = np.minimum(np.searchsorted(others, rows), len(others) - 1)
-    return np.asarray(others[at] == rows)
 
 
 def _last_hot(table: EventTable, row: int, last: int) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 from forensics.frozen import frozen
@@ -96,7 +96,13 @@ def field_bounds(names: Iterable[str]) -> tuple[FieldBound | None, FieldBound | 
     before it gives a lower bound at the first build after A. A present field gives no upper
     bound: fields outlive their options.
     """
-    known, lives, seen = catalog(), field_lives(), set(names)
+    return _field_bounds(frozenset(names))
+
+
+@lru_cache(maxsize=64)
+def _field_bounds(seen: frozenset[str]) -> tuple[FieldBound | None, FieldBound | None]:
+    """Launches of one server print the same fields."""
+    known, lives = catalog(), field_lives()
     low: FieldBound | None = None
     high: FieldBound | None = None
     for life in lives.values():
