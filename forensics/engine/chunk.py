@@ -170,6 +170,9 @@ class ChunkScanner:
 
     def _ranks(self, chunk: _Chunk, picks: Picks, at: Array) -> Array:
         """Rank numbers of the chosen parts (-1: none)."""
+        found = self.kernel.ranks(picks.record, at, self._rank_number)
+        if found is not None:
+            return found
         axes = chunk.plan[AXES].take(picks.record)
         rank = np.full(len(axes), -1, np.int16)
         names = list(self.table.axes)
@@ -196,18 +199,14 @@ class ChunkScanner:
         if math.prod(sizes) <= KEYS_COUNTED:
             found = np.flatnonzero(np.bincount(key))
             known = np.zeros(int(found[-1]) + 1, np.int16)
-            known[found] = [self._rank_number(names, int(k), sizes) for k in found]
+            known[found] = [self._rank_number(names, _places(int(k), sizes)) for k in found]
             return known[key]
         found, inverse = np.unique(key, return_inverse=True)
-        return np.array([self._rank_number(names, int(k), sizes) for k in found], np.int16)[inverse]
+        return np.array([self._rank_number(names, _places(int(k), sizes)) for k in found], np.int16)[inverse]
 
-    def _rank_number(self, names: tuple[str, ...], key: int, sizes: list[int]) -> int:
-        values: list[int] = []
-        for size in reversed(sizes):
-            key, value = divmod(key, size)
-            values.append(value)
-        name = names, tuple(reversed(values))
-        if name not in self.ranks and (max(values) >= MAX_RANK or len(self.ranks) >= MAX_RANKS):
+    def _rank_number(self, names: tuple[str, ...], places: tuple[int, ...]) -> int:
+        name = names, places
+        if name not in self.ranks and (max(places) >= MAX_RANK or len(self.ranks) >= MAX_RANKS):
             self.table.ranks_capped = True
             return -1
         return self.ranks.setdefault(name, len(self.ranks))
@@ -217,7 +216,8 @@ class ChunkScanner:
         access = np.flatnonzero(plan[CLASS].take(picks.record) == ACCESS)
         if len(access):
             asked = picks.take(access)
-            status = self._column(0, chunk, plan[SLOTS].take(asked.record), chunk.at(asked.line), by_hand=False)
+            slots, at = plan[SLOTS].take(asked.record), chunk.at(asked.line)
+            (status,) = self._columns([0], chunk, slots, at, by_hand=False)
             keep = np.ones(len(picks.line), bool)
             keep[access] = ~(status < 400)
             picks = picks.take(np.flatnonzero(keep))
@@ -249,31 +249,31 @@ class ChunkScanner:
             picks = picks.take(keep)
         at, slots = chunk.at(picks.line), chunk.plan[SLOTS].take(picks.record)
         rank = self._ranks(chunk, picks, at) if rank is None else rank
-        columns.update({n: self._column(c, chunk, slots, at) for n, c in names.items() if n not in columns})
+        more = {n: c for n, c in names.items() if n not in columns}
+        columns.update(zip(more, self._columns([*more.values()], chunk, slots, at), strict=True))
         return Hot(picks.line.astype(np.int64) + chunk.first_line, clock.times(picks), rank, columns)
 
     def _thinned(self, metrics: dict[str, int], chunk: _Chunk, picks: Picks) -> tuple[Array, Array, dict[str, Array]]:
         """Which of the batch lines stay, and their ranks and metrics."""
         at, slots = chunk.at(picks.line), chunk.plan[SLOTS].take(picks.record)
         rank = self._ranks(chunk, picks, at)
-        columns = {n: self._column(c, chunk, slots, at) for n, c in metrics.items()}
+        columns = dict(zip(metrics, self._columns([*metrics.values()], chunk, slots, at), strict=True))
         keep = kept(groups(chunk.base + at, rank, self.bucket), columns)
         return keep, rank[keep], {n: values[keep] for n, values in columns.items()}
 
-    def _column(self, column: int, chunk: _Chunk, slots: Array, at: Array, by_hand: bool = True) -> Array:
-        """Values of one column for hot lines that start at `at` and have the plans `slots` (-1: no plan)."""
-        numbers, constants = self.table.slots()
-        if not numbers.shape[2] or not len(slots):
-            return np.full(len(slots), np.nan)
-        entry = numbers[column]
-        values, slow = self.kernel.column(chunk.words, entry, constants[column], slots, at)
-        for i in slow.tolist():
-            start = int(at[i]) + PAD
+    def _columns(self, wanted: list[int], chunk: _Chunk, slots: Array, at: Array, by_hand: bool = True) -> list[Array]:
+        """Columns of hot lines that start at `at` and have the plans `slots` (-1: no plan)."""
+        tables = self.table.slots()
+        if not tables[0].shape[2] or not len(slots):
+            return [np.full(len(slots), np.nan) for _ in wanted]
+        values, slow = self.kernel.columns(chunk.words, tables, wanted, slots, at)
+        for number, i in slow:
+            entry, start = tables[0][wanted[number]], int(at[i]) + PAD
             place = slice(start + int(entry[SLOT_START][slots[i]]), start + int(entry[SLOT_END][slots[i]]))
             try:
-                values[i] = float(bytes(chunk.words.padded[place]) if by_hand else b"")
+                values[number][i] = float(bytes(chunk.words.padded[place]) if by_hand else b"")
             except ValueError:
-                values[i] = np.nan
+                values[number][i] = np.nan
         return values
 
 
@@ -328,6 +328,15 @@ class _Clock:
             digits = words.digits(at + plan[FRACTION_AT].take(records) + width, width)
             seconds += digits.astype(np.float64) / POWERS[width]
         return seconds
+
+
+def _places(key: int, sizes: list[int]) -> tuple[int, ...]:
+    """A rank's place on each axis from its key, in a table of these sizes."""
+    values: list[int] = []
+    for size in reversed(sizes):
+        key, value = divmod(key, size)
+        values.append(value)
+    return tuple(reversed(values))
 
 
 def _added(total: Array, more: Array) -> Array:

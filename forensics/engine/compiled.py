@@ -12,11 +12,12 @@ import numpy as np
 import numpy.typing as npt
 
 from forensics.engine.chunk import RANKS_AT_ONCE
-from forensics.engine.compiled_code import available, loops
-from forensics.engine.lines import CHOSEN, POWERS, Lines, Picks, Selection
+from forensics.engine.compiled_code import RADIX, SPREAD, available, loops
+from forensics.engine.lines import CHOSEN, POWERS, Columns, Lines, Picks, RankNumber, Selection, Tables
 from forensics.engine.mask import DIGITS_TO_ZERO
 from forensics.engine.numbers import PAD, Words8
 from forensics.engine.records import LONG_LINE, PARTS, SLOTS, SLOW, MaskTable
+from forensics.engine.thin import METRICS
 
 __all__ = ["CompiledKernel", "available", "prepare"]
 
@@ -29,13 +30,20 @@ RANKS = 2 * RANKS_AT_ONCE
 """Places for the ranks of one chunk, half of which are used; with more of them numpy thins the series."""
 
 
+RANK_PLACES = 1 << 14
+"""Places in the hash table of ranks."""
+
+
 def prepare() -> None:
     """Load the machine code, so that processes that are forked later share it."""
     loops()
 
 
 def _address(array: Array) -> int:
-    return array.__array_interface__["data"][0]  # type: ignore[no-any-return]
+    return array.ctypes.data
+
+
+_POWERS = _address(POWERS)
 
 
 class CompiledLines:
@@ -82,7 +90,9 @@ class CompiledKernel:
         self._used = 0
         self._plain = np.zeros(LONG_LINE + 2 * PAD, np.uint8)
         self._text = 0
-        self._places = _MetricPlaces(table)
+        self._places, self._ranks = _MetricPlaces(table), _RankNumbers()
+        sizes = (2, np.int64), (2, np.int32), (2 * len(METRICS), np.float64), (2 * len(METRICS), np.int32)
+        self._groups = [np.empty((RANKS, width), kind) for width, kind in sizes]
         self._make_room(ROOM)
 
     def _make_room(self, room: int) -> None:
@@ -145,28 +155,79 @@ class CompiledKernel:
         picks = {k: Picks(*self._picked[i, :, : state[i]]) for i, k in enumerate(CHOSEN)}
         return Selection(uses, picks, int(state[3]), int(state[4]))
 
-    def column(self, words: Words8, entry: Array, constants: Array, slots: Array, at: Array) -> tuple[Array, Array]:
-        count = len(slots)
-        slots, at = slots.astype(np.int32, copy=False), at.astype(np.int64, copy=False)
-        out, slow = np.empty(count), np.empty(count, np.int64)
-        text = _address(np.frombuffer(words.padded, np.uint8)) + PAD
-        tables = _address(entry), entry.shape[1], _address(constants), _address(POWERS)
-        hard = self._loops["column"](text, count, _address(at), _address(slots), *tables, _address(out), _address(slow))
-        return out, slow[:hard]
+    def columns(self, words: Words8, tables: Tables, wanted: list[int], slots: Array, at: Array) -> Columns:
+        numbers, constants = tables
+        out, slow = np.empty((len(wanted), len(at))), np.empty(len(wanted) * len(at), np.int64)
+        which, slots = np.array(wanted, np.int32), slots.astype(np.int32, copy=False)
+        lines = self._text, len(at), _address(at), _address(slots), _address(which), len(wanted)
+        places = _address(numbers), _address(constants), numbers.shape[2], _POWERS
+        hard = self._loops["columns"](*lines, *places, _address(out), _address(slow))
+        # Each by itself: they are let go one by one, later.
+        return [row.copy() for row in out], [divmod(place, len(at)) for place in slow[:hard].tolist()]
+
+    def ranks(self, records: Array, at: Array, number: RankNumber) -> Array | None:
+        plan = self.table.plan()
+        records = records.astype(np.int32, copy=False)
+        out, unknown = np.empty(len(at), np.int16), np.empty((len(at), 2), np.int64)
+        lines = self._text, len(at), _address(records), _address(at), _address(plan), plan.shape[1]
+        axes = np.array([*map(len, self.table.axes), 0], np.int32)
+        keys, numbers = self._ranks.keys, self._ranks.numbers
+        known = _address(axes), _address(keys), _address(numbers), len(keys) - 1
+        missing = self._loops["ranks"](*lines, *known, _address(out), _address(unknown))
+        if missing < 0:
+            return None
+        if missing:
+            self._ranks.learn(unknown[:missing], out, list(self.table.axes), number)
+        return out
 
     def thinned(self, picks: Picks, columns: tuple[int, ...], base: int, step: int) -> Array | None:
         plan = self.table.plan()
         metrics, count = len(columns), len(picks.line)
         axes = np.array([*map(len, self.table.axes), 0], np.int32)
-        keys, ends = np.full((RANKS, 2), -1, np.int64), np.empty((RANKS, 2), np.int32)
-        best, place = np.empty((RANKS, metrics, 2)), np.empty((RANKS, metrics, 2), np.int32)
+        keys, ends, best, place = self._groups
+        keys.fill(-1)
         keep = np.zeros(count, np.uint8)
         where = _address(picks.line), _address(picks.record), _address(self.lines_table), base, step
-        places = _address(self._places.of(columns)), metrics, _address(POWERS)
+        places = _address(self._places.of(columns)), metrics, _POWERS
         groups = RANKS, _address(keys), _address(ends), _address(best), _address(place)
         tables = _address(plan), plan.shape[1], _address(axes), *places
         left = self._loops["thin"](self._text, count, *where, *tables, *groups, _address(keep))
         return None if left else np.flatnonzero(keep)
+
+
+class _RankNumbers:
+    """Hash table from the keys of ranks to their numbers; a place with key 0 is free."""
+
+    def __init__(self) -> None:
+        self.keys, self.numbers = np.zeros(RANK_PLACES, np.int64), np.zeros(RANK_PLACES, np.int16)
+        self._known: dict[int, int] = {}
+
+    def learn(self, unknown: Array, out: Array, axes: list[tuple[str, ...]], number: RankNumber) -> None:
+        """Ask for the `number` of each key that is new, in a fixed order; `unknown` has the place in `out` and the
+        key of each line."""
+        keys = {int(k): _axes_and_places(int(k), axes) for k in np.unique(unknown[:, 1])}
+        for key, (combination, places) in sorted(keys.items(), key=lambda item: item[1]):
+            if key not in self._known:
+                self._known[key] = number(axes[combination], places)
+                if len(self._known) <= RANK_PLACES // 2:
+                    self._insert(key)
+        for index, key in unknown.tolist():
+            out[index] = self._known[key]
+
+    def _insert(self, key: int) -> None:
+        slot = ((key * SPREAD) & ((1 << 64) - 1)) >> 40 & (RANK_PLACES - 1)
+        while self.keys[slot]:
+            slot = (slot + 1) & (RANK_PLACES - 1)
+        self.keys[slot], self.numbers[slot] = key, self._known[key]
+
+
+def _axes_and_places(key: int, axes: list[tuple[str, ...]]) -> tuple[int, tuple[int, ...]]:
+    """Number of the combination of axes in a rank's key, and the rank's place on each."""
+    places: list[int] = []
+    while key > len(axes) or len(places) < len(axes[key - 1]):
+        key, place = divmod(key, RADIX)
+        places.append(place)
+    return key - 1, tuple(reversed(places))
 
 
 class _MetricPlaces:

@@ -25,10 +25,15 @@ SIGNATURES = {
     "split": "bibiusiisl",
     "select": "bisibbslssisil",
     "thin": "bisssiisissidilsdsb",
-    "column": "bilssidddl",
+    "ranks": "bislsislhihl",
+    "columns": "bilssisdiddl",
 }
-"""Arguments of each loop, which gives an int64: `i` an int64, else a pointer to `b` uint8, `s` int32, `l` int64,
-`u` uint64, `d` float64."""
+"""Arguments of each loop, which gives an int64: `i` an int64, else a pointer to `b` uint8, `h` int16, `s` int32,
+`l` int64, `u` uint64, `d` float64."""
+RADIX = 10_000
+"""A rank's key is the number of its combination of axes, plus 1, and a digit to this base for each."""
+SPREAD = 0x9E3779B97F4A7C15
+"""Spreads keys of ranks over the places of a hash table."""
 Loop = Callable[..., int]
 _SOURCES = ("compiled_code.py", "compiled_hash.py", "compiled_loops.py", "chunk.py", "record.py", "records.py")
 """What the machine code is made of."""

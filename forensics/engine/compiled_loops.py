@@ -14,6 +14,7 @@ from numba import cfunc
 from numba import types as numba_types
 
 from forensics.engine.chunk import MAX_RANK
+from forensics.engine.compiled_code import RADIX, SPREAD
 from forensics.engine.compiled_hash import masked_line, word_at
 from forensics.engine.record import ACCESS, BLANK, DECODE, PREFILL
 from forensics.engine.records import AXES, AXIS0, KINDS, MULTI, SLOTS, STAMP
@@ -21,7 +22,14 @@ from forensics.engine.records import AXES, AXIS0, KINDS, MULTI, SLOTS, STAMP
 _helper: Any = numba.njit(error_model="numpy", inline="always")
 _cfunc: Any = cfunc
 _types: Any = numba_types
-_KINDS = {"b": _types.uint8, "s": _types.int32, "l": _types.int64, "u": _types.uint64, "d": _types.float64}
+_KINDS = {
+    "b": _types.uint8,
+    "h": _types.int16,
+    "s": _types.int32,
+    "l": _types.int64,
+    "u": _types.uint64,
+    "d": _types.float64,
+}
 GOOD = 400
 """Statuses below this one are those of answers."""
 LONGEST_NAME = 64
@@ -217,7 +225,7 @@ def _rank_key(text: Any, at: int, record: int, plan: Any, stride: int, axes: Any
         value = np.int64(_eight(text, end, 4 if width > 4 else width))
         if value >= MAX_RANK:
             return -1
-        key = key * 10_000 + value
+        key = key * RADIX + value
     return key
 
 
@@ -267,7 +275,7 @@ def thin(
         key = _rank_key(text, start, record[i], plan, stride, axes)
         if key < 0:
             return -1
-        group = np.int64((np.uint64(key) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(40)) & (groups - 1)
+        group = np.int64((np.uint64(key) * np.uint64(SPREAD)) >> np.uint64(40)) & (groups - 1)
         while keys[2 * group] >= 0 and keys[2 * group] != key:
             group = (group + 1) & (groups - 1)
         if keys[2 * group] < 0 or keys[2 * group + 1] != bucket:
@@ -310,36 +318,78 @@ def thin(
     return 0
 
 
-def column(
+def ranks(
+    text: Any,
+    count: int,
+    record: Any,
+    at: Any,
+    plan: Any,
+    stride: int,
+    axes: Any,
+    keys: Any,
+    numbers: Any,
+    last: int,
+    out: Any,
+    unknown: Any,
+) -> int:
+    """Rank number of each of `count` lines (-1: none). Gives how many have a rank that the hash table `keys`, `numbers`
+    does not hold: their indices, each with its key, in `unknown`; -1: left to numpy."""
+    missing = 0
+    for i in range(count):
+        key = _rank_key(text, at[i], record[i], plan, stride, axes)
+        if key < 0:
+            return -1
+        if key == 0:
+            out[i] = -1
+            continue
+        slot = np.int64((np.uint64(key) * np.uint64(SPREAD)) >> np.uint64(40)) & last
+        while keys[slot] and keys[slot] != key:
+            slot = (slot + 1) & last
+        out[i] = numbers[slot]
+        if not keys[slot]:
+            unknown[2 * missing] = i
+            unknown[2 * missing + 1] = key
+            missing += 1
+    return missing
+
+
+def columns(
     text: Any,
     count: int,
     at: Any,
     slots: Any,
-    entry: Any,
-    stride: int,
+    wanted: Any,
+    number: int,
+    table: Any,
     constants: Any,
+    stride: int,
     powers: Any,
     out: Any,
     slow: Any,
 ) -> int:
-    """Values of one column of `count` batch lines; gives how many have to be read one by one, their indices in `slow`.
+    """Values of the `number` columns `wanted` of `count` batch lines, column by column in `out`; gives how many have to
+    be read one by one, their places there in `slow`.
 
-    `entry` has rows of `stride`: start, end, width, fraction, sign of each number plan."""
+    `table` has for each column rows of `stride`: start, end, width, fraction, sign of each number plan."""
     hard = 0
-    for i in range(count):
-        slot = slots[i]
-        if slot < 0:
-            out[i] = np.nan
-            continue
-        width = entry[2 * stride + slot]
-        if width > 0:
-            end = at[i] + entry[stride + slot]
-            out[i] = _number(text, end, width, entry[3 * stride + slot], entry[4 * stride + slot], powers)
-            continue
-        out[i] = constants[slot]
-        if width < 0:
-            slow[hard] = i
-            hard += 1
+    for c in range(number):
+        entry = 5 * stride * wanted[c]
+        for i in range(count):
+            slot = slots[i]
+            place = c * count + i
+            if slot < 0:
+                out[place] = np.nan
+                continue
+            row = entry + slot
+            width = table[row + 2 * stride]
+            if width > 0:
+                end = at[i] + table[row + stride]
+                out[place] = _number(text, end, width, table[row + 3 * stride], table[row + 4 * stride], powers)
+                continue
+            out[place] = constants[stride * wanted[c] + slot]
+            if width < 0:
+                slow[hard] = place
+                hard += 1
     return hard
 
 

@@ -7,6 +7,7 @@ two implementations.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -31,6 +32,11 @@ from forensics.engine.records import (
 )
 
 Array = npt.NDArray[Any]
+Tables = tuple[Array, Array]
+"""Places of numbers (column, field, plan) and constants (column, plan)."""
+Columns = tuple[list[Array], list[tuple[int, int]]]
+"""Values of columns (float64, nan where a line has none), and column and index of those to be read one by one."""
+RankNumber = Callable[[tuple[str, ...], tuple[int, ...]], int]
 CHOSEN = (ROW, DECODE, PREFILL)
 """Classes whose parts are looked at one by one."""
 
@@ -87,10 +93,13 @@ class Kernel(Protocol):
         been joined to the one above."""
         ...
 
-    def column(self, words: Words8, entry: Array, constants: Array, slots: Array, at: Array) -> tuple[Array, Array]:
-        """One column of hot lines that start at `at`: values (float64, nan where a line has none) and the indices of
-        those that have to be read one by one. `entry` (field, plan) and `constants` (plan) are the places of this
-        column's number, `slots` the plan of each line (-1: none)."""
+    def columns(self, words: Words8, tables: Tables, wanted: list[int], slots: Array, at: Array) -> Columns:
+        """Columns of hot lines that start at `at` (int64) and have the number plans `slots` (-1: none)."""
+        ...
+
+    def ranks(self, records: Array, at: Array, number: RankNumber) -> Array | None:
+        """Rank numbers of lines that start at `at` (int64), -1: none; `number` gives that of a rank by the names of its
+        axes and its place on each. None: the caller has to work it out."""
         ...
 
     def thinned(self, picks: Picks, columns: tuple[int, ...], base: int, step: int) -> Array | None:
@@ -150,7 +159,23 @@ class NumpyKernel:
         stamp = (int(last.stamp_line[0]), int(last.stamp_record[0])) if len(records) else (-1, -1)
         return Selection(np.bincount(records, minlength=plan.shape[1]), picks, *stamp)
 
-    def column(self, words: Words8, entry: Array, constants: Array, slots: Array, at: Array) -> tuple[Array, Array]:
+    def columns(self, words: Words8, tables: Tables, wanted: list[int], slots: Array, at: Array) -> Columns:
+        values: list[Array] = []
+        slow: list[tuple[int, int]] = []
+        for number, column in enumerate(wanted):
+            found, hard = self._column(words, tables[0][column], tables[1][column], slots, at)
+            values.append(found)
+            slow += [(number, i) for i in hard.tolist()]
+        return values, slow
+
+    def ranks(self, records: Array, at: Array, number: RankNumber) -> Array | None:
+        return None
+
+    def thinned(self, picks: Picks, columns: tuple[int, ...], base: int, step: int) -> Array | None:
+        return None
+
+    def _column(self, words: Words8, entry: Array, constants: Array, slots: Array, at: Array) -> tuple[Array, Array]:
+        """Values of one column, and the indices of those to be read one by one."""
         width = entry[SLOT_WIDTH].take(slots, mode="clip")
         if bool((width > 0).all()) and bool((slots >= 0).all()):
             return self._numbers(words, entry, slots, at, width), np.zeros(0, np.int64)
@@ -160,9 +185,6 @@ class NumpyKernel:
         if len(fast):
             values[fast] = self._numbers(words, entry, slots[fast], at[fast], width[fast])
         return values, np.flatnonzero(width == SLOW)
-
-    def thinned(self, picks: Picks, columns: tuple[int, ...], base: int, step: int) -> Array | None:
-        return None
 
     @staticmethod
     def _numbers(words: Words8, entry: Array, slots: Array, at: Array, width: Array) -> Array:

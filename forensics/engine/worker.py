@@ -33,6 +33,8 @@ SPLIT_EACH = 256 << 20
 MOST_PROCESSES = 8
 MAX_LINE = 32 << 20
 """Bytes of one line that are held in memory; what lies beyond is passed over up to its end."""
+TAIL = 1 << 14
+"""Bytes that are read along behind a chunk, as its last line mostly ends there."""
 HEAD_START = 64 << 20
 """Bytes that a child reads while its parent loads the rest of the program."""
 COMPILE_ABOVE = 400 << 20
@@ -188,11 +190,12 @@ def scan_range(
     table = MaskTable(reader, probe.outer_time)
     step = bucket_bytes(source.size)
     scanner = ChunkScanner(table, probe, step, kernel_of(engine, table))
+    chunks = Reader(source, step, stop)
     kept: list[Rows] = []
     hot: dict[int, list[Hot]] = {DECODE: [], PREFILL: []}
     at, line, wanted = start, 1, chunk_bytes
     while at < stop:
-        padded, skipped = read_chunk(source, at, wanted, step, stop)
+        padded, skipped = chunks.read(at, wanted)
         end = at + len(padded) - 2 * PAD + skipped
         if end == at:
             break
@@ -240,13 +243,46 @@ def kernel_of(engine: str, table: MaskTable) -> Kernel:
     return compiled.CompiledKernel(table) if engine == "compiled" else NumpyKernel(table)
 
 
-def read_chunk(source: Source, at: int, wanted: int, step: int, stop: int) -> tuple[bytes, int]:
-    """Whole lines from line start `at` on, about `wanted` bytes (whole buckets of `step`, where there are any), never
-    beyond `stop`, between PADDING; and how many bytes of a last line that is longer than MAX_LINE were passed over."""
-    end = at + wanted
-    if step:
-        end = max(end // step, at // step + 1) * step
-    end = min(end, stop)
+class Reader:
+    """Reads a source chunk by chunk, up to `stop`, into one piece of memory: a chunk is good until the next is read."""
+
+    def __init__(self, source: Source, step: int, stop: int) -> None:
+        self._source, self._step, self._stop = source, step, stop
+        self._memory = bytearray(PADDING)
+
+    def read(self, at: int, wanted: int) -> tuple[bytes | memoryview, int]:
+        """Whole lines from line start `at` on, about `wanted` bytes (whole buckets of `step`, where there are any),
+        never beyond `stop`, between PADDING; and how many bytes of a last line that is longer than MAX_LINE were passed
+        over."""
+        end = at + wanted
+        if self._step:
+            end = max(end // self._step, at // self._step + 1) * self._step
+        end = min(end, self._stop)
+        size = self._lines(at, end - at)
+        if not size:
+            return read_chunk(self._source, at, end, self._stop)
+        self._memory[PAD + size : 2 * PAD + size] = PADDING
+        return memoryview(self._memory)[: 2 * PAD + size], 0
+
+    def _lines(self, at: int, wanted: int) -> int:
+        """Read `wanted` bytes and what is left of their last line. 0: that line does not end soon."""
+        most = wanted + TAIL
+        if most > MAX_LINE:
+            return 0
+        if len(self._memory) < most + 2 * PAD:
+            self._memory = bytearray(PADDING + bytes(most + PAD))
+        place = memoryview(self._memory)[PAD : PAD + min(most, self._stop - at)]
+        size = self._source.read_into(at, place)
+        if size <= wanted or self._memory[PAD + wanted - 1] == 10:
+            return min(size, wanted)
+        found = self._memory.find(b"\n", PAD + wanted, PAD + size)
+        if found >= 0:
+            return found + 1 - PAD
+        return size if at + size == self._stop else 0
+
+
+def read_chunk(source: Source, at: int, end: int, stop: int) -> tuple[bytes, int]:
+    """As `Reader.read`, of the bytes from `at` to `end` and to the end of their last line, however long it is."""
     parts = [PADDING, source.pread(at, end - at)]
     size = len(parts[1])
     more = 1 << 14

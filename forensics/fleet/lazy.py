@@ -42,6 +42,12 @@ class LazySource(Source):
         # zero-argument super() does not work in a dataclass with slots: the class was made anew
         return Source.pread(self, offset, length)
 
+    def read_into(self, offset: int, memory: memoryview) -> int:
+        """As of any source."""
+        data = self.pread(offset, len(memory))
+        memory[: len(data)] = data
+        return len(data)
+
     def _fill(self, run: list[int]) -> None:
         start, stop = run[0] * STEP, min((run[-1] + 1) * STEP, self.size)
         data = self.fetch(start, stop)

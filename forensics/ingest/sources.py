@@ -40,6 +40,20 @@ class Source:
             data += more
         return data
 
+    def read_into(self, offset: int, memory: memoryview) -> int:
+        """Fill `memory` from `offset` on; gives how many bytes were there, fewer than asked for only at the end."""
+        if not hasattr(os, "preadv"):
+            data = self.pread(offset, len(memory))
+            memory[: len(data)] = data
+            return len(data)
+        wanted, have = min(len(memory), self.size - offset), 0
+        while have < wanted:
+            more = os.preadv(self.handle.fileno(), [memory[have:wanted]], offset + have)
+            if not more:
+                break
+            have += more
+        return have
+
     def close(self) -> None:
         """Give the file descriptor back (spooled copies vanish with it)."""
         self.handle.close()
