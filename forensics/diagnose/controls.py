@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 from forensics.frozen import frozen
+from forensics.late import Late
 from forensics.rulebook.case import Case
 from forensics.rulebook.versions import overlap
 from forensics.schema.facts import Fact, Value
@@ -86,7 +87,7 @@ def _difference(name: str, control: Value, launch: Launch, same: Sequence[Case])
     return None if all(agreeing) else Difference(name, here.value, control, any(agreeing), here.where)
 
 
-MATTERS = re.compile(
+MATTERS = Late(
     r"^(?:env\.SGLANG_\w*(?:DEEPGEMM|KERNEL|FP8|GEMM)|args\.(?:\w*backend|quantization|kv_cache_dtype|dtype|page_size"
     r"|enable_torch_compile|\w*cuda_graph|speculative_\w+|enable_mixed_chunk|enable_flashinfer\w*|moe_\w+"
     r"|disable_overlap_schedule|disable_radix_cache|chunked_prefill_size|disable_custom_all_reduce))$"
@@ -112,9 +113,9 @@ _READS: dict[str, tuple[str, ...]] = {
     "speculative": (_SPECULATION, r"args\.(?:\w*attention_backend|page_size|disable_overlap_schedule)$", _GRAPH),
     "graph": (_GRAPH, *_NUMBERS),
 }
-READS = {name: re.compile("^(?:" + "|".join(parts) + ")") for name, parts in _READS.items()}
+READS = {name: Late("^(?:" + "|".join(parts) + ")") for name, parts in _READS.items()}
 """Settings that the code of a component reads: what else differs cannot be behind its failure."""
-_OF_THE_CHIP = re.compile("^(?:" + "|".join((_GEMM, _MOE)) + ")")
+_OF_THE_CHIP = Late("^(?:" + "|".join((_GEMM, _MOE)) + ")")
 """Settings that choose kernels by chip and number format: the model does not matter to them."""
 _RUNNING = frozenset({"warmup", "graph-capture", "prefill", "decode"})
 

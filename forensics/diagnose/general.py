@@ -6,7 +6,6 @@ or a place, never a known cause, and stay at `possible`.
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 
 from forensics.diagnose.grounds import FOR, Ground
@@ -14,6 +13,7 @@ from forensics.diagnose.plain import plain_of
 from forensics.diagnose.standstill import last_work
 from forensics.diagnose.titles import NO_MESSAGE, message_of
 from forensics.frozen import frozen
+from forensics.late import Late
 from forensics.rulebook.case import Case
 from forensics.schema.launch import Failure
 from forensics.schema.rank import Rank
@@ -21,15 +21,13 @@ from forensics.timeline.arithmetic import exit_code_in
 from forensics.timeline.suspects import PEER
 
 _GB = r"([\d.]{1,16}) ?(GiB|MiB|GB|MB)"
-_OOM = re.compile(rf"Tried to allocate {_GB}.{{0,400}}?{_GB} is free")
-_DEVICE = re.compile(r"\b(NPU|XPU|HPU|MPS) out of memory")
-_SHARED = re.compile(r"Required: (\d+), Hardware limit: (\d+)")
-_TYPE = re.compile(r"([A-Za-z_][\w.]{0,100}(?:Error|Exception|Exit|Interrupt))\b")
-_ASSERT = re.compile(
-    r"device-side assert triggered|assertion `|assertion failed|\.cuh?:\d+.{0,300}assert|cuda_error_assert"
-)
-_MODULE = re.compile(r"^(?:[A-Za-z_]\w{0,60}\.){1,12}(?=[A-Z]\w{0,80}(?::|$))")
-_TYPED = re.compile(r"^[A-Z]\w{0,80}(?:Error|Exception|Exit|Interrupt)(?::|$)|^[A-Z]\w{0,80}: *$")
+_OOM = Late(rf"Tried to allocate {_GB}.{{0,400}}?{_GB} is free")
+_DEVICE = Late(r"\b(NPU|XPU|HPU|MPS) out of memory")
+_SHARED = Late(r"Required: (\d+), Hardware limit: (\d+)")
+_TYPE = Late(r"([A-Za-z_][\w.]{0,100}(?:Error|Exception|Exit|Interrupt))\b")
+_ASSERT = Late(r"device-side assert triggered|assertion `|assertion failed|\.cuh?:\d+.{0,300}assert|cuda_error_assert")
+_MODULE = Late(r"^(?:[A-Za-z_]\w{0,60}\.){1,12}(?=[A-Z]\w{0,80}(?::|$))")
+_TYPED = Late(r"^[A-Z]\w{0,80}(?:Error|Exception|Exit|Interrupt)(?::|$)|^[A-Z]\w{0,80}: *$")
 SAYS = "It says: "
 """Begins the title of a failure that has no reading but its own words."""
 MAX_SAID = 120

@@ -5,9 +5,8 @@ Rows of data: the program's, the driver's or the operating system's wording. Non
 
 from __future__ import annotations
 
-import re
-
 from forensics.frozen import frozen
+from forensics.late import Late
 
 
 @frozen
@@ -15,7 +14,7 @@ class Plain:
     """One wording: `title` and `why` for the report; `do` are direct steps, `collect` data (text, command).
     `settled`: what happened is said, so that no part of the server need be taken out to see."""
 
-    pattern: re.Pattern[str]
+    pattern: Late[str]
     title: str
     why: str
     do: tuple[tuple[str, str], ...] = ()
@@ -31,7 +30,7 @@ def _row(
     collect: tuple[tuple[str, str], ...] = (),
     settled: bool = True,
 ) -> Plain:
-    return Plain(re.compile(pattern), title, why, do, collect, settled)
+    return Plain(Late(pattern), title, why, do, collect, settled)
 
 
 _KERNEL = (

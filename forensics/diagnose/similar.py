@@ -6,28 +6,28 @@ in the same function, needs less likeness of words than a line alone does.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
 from forensics.frozen import frozen
+from forensics.late import Late
 from forensics.schema.block import Frame
 from forensics.schema.finding import Finding
 from forensics.timeline import component
 
-_DIGITS = re.compile(r"0x[0-9a-fA-F]+|\d+(?:\.\d+)*")
-_PATH = re.compile(r"/(?:[\w.+@-]+/)+")
-_HEAD = re.compile(r"^\[[^\]]{6,60}\]\s*(?:(?:INFO|WARNING|ERROR) [\w./]+:\d+: )?")
-_DULL = re.compile(
+_DIGITS = Late(r"0x[0-9a-fA-F]+|\d+(?:\.\d+)*")
+_PATH = Late(r"/(?:[\w.+@-]+/)+")
+_HEAD = Late(r"^\[[^\]]{6,60}\]\s*(?:(?:INFO|WARNING|ERROR) [\w./]+:\d+: )?")
+_DULL = Late(
     r'^\s*(?:File "|Traceback|\^|$)|^\s{2,}|Scheduler hit an exception|server_args=|Load weight|[Ss]igquit|SIGQUIT'
     r"|Memory pool|Init torch|fired up|Prefill batch|Decode batch|KV Cache|Capture cuda graph (?:begin|bs|end)|INFO:"
 )
-_TYPE = re.compile(r"^(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Warning|Exit)(?::\s*|\s*$)")
-_FRAME = re.compile(r'File "([^"]{1,400})", line \d+, in (\S{1,200})')
-_QUOTED = re.compile(r"'[^']{0,300}'|\"[^\"]{0,300}\"|`[^`]{0,300}`")
-_LATE = re.compile(r"(?i)\bCUDA error|\bHIP error|cudaError|out of memory|timed? ?out|NCCL|gloo")
+_TYPE = Late(r"^(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Warning|Exit)(?::\s*|\s*$)")
+_FRAME = Late(r'File "([^"]{1,400})", line \d+, in (\S{1,200})')
+_QUOTED = Late(r"'[^']{0,300}'|\"[^\"]{0,300}\"|`[^`]{0,300}`")
+_LATE = Late(r"(?i)\bCUDA error|\bHIP error|cudaError|out of memory|timed? ?out|NCCL|gloo")
 """What is reported by whoever comes next, or by whoever asks for memory: the place says nothing."""
-_WORD = re.compile(r"[A-Za-z_][A-Za-z_]{2,}")
+_WORD = Late(r"[A-Za-z_][A-Za-z_]{2,}")
 _STOP = frozenset({"the", "and", "for", "with", "from", "this", "that", "not", "are", "was", "has", "have", "but",
                    "error", "failed", "exception", "got", "none", "true", "false"})  # fmt: skip
 MIN_WORDS = 4

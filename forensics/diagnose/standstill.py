@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import re
-
 import numpy as np
 
 from forensics.engine.table import STAMPED
 from forensics.frozen import frozen
+from forensics.late import Late
 from forensics.rulebook.case import Case
 from forensics.schema.launch import Failure
 
@@ -30,7 +29,7 @@ class Work:
 
 @frozen
 class _Kind:
-    pattern: re.Pattern[str]
+    pattern: Late[str]
     title: str
     collect: tuple[tuple[str, str], ...]
     do: tuple[tuple[str, str], ...] = ()
@@ -39,23 +38,23 @@ class _Kind:
 _COMPILERS = ("whether a compiler runs on the host", "ps -ef | grep -E 'nvcc|ptxas|cicc|ninja|inductor' | head")
 _KINDS = (
     _Kind(
-        re.compile(r"(?i)\bjit\b|\bcompil(?:e|ing|ation)\b|\bninja\b|building extension|autotun|inductor|dynamo"),
+        Late(r"(?i)\bjit\b|\bcompil(?:e|ing|ation)\b|\bninja\b|building extension|autotun|inductor|dynamo"),
         "Kernels were still being compiled",
         (_COMPILERS,),
         (("start once without load until the kernels are compiled and cached (or compile them ahead of time), then "
           "serve", ""),),
     ),
     _Kind(
-        re.compile(r"(?i)\bdownload|\bfetching\b|snapshot"),
+        Late(r"(?i)\bdownload|\bfetching\b|snapshot"),
         "Files were still being downloaded",
         (("how fast the cache of the hub grows", "du -sh ~/.cache/huggingface"),),
     ),
     _Kind(
-        re.compile(r"(?i)load(?:ing)? (?:weight|safetensors|checkpoint|shards|model)|shards:"),
+        Late(r"(?i)load(?:ing)? (?:weight|safetensors|checkpoint|shards|model)|shards:"),
         "Weights were still being loaded",
         (("how fast the storage reads", "iostat -x 2 5"),),
     ),
-    _Kind(re.compile(r"(?i)capturing (?:batches|num tokens)|capture .{0,20}graph"), "Graphs were still being captured",
+    _Kind(Late(r"(?i)capturing (?:batches|num tokens)|capture .{0,20}graph"), "Graphs were still being captured",
           (_COMPILERS,)),
 )  # fmt: skip
 

@@ -6,11 +6,11 @@ change that takes it out. A part that its own frames name comes before one that 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 
 from forensics.diagnose.tried import has_step
 from forensics.frozen import frozen
+from forensics.late import Late
 from forensics.rulebook.case import Case
 from forensics.rulebook.evaluate import evaluate
 from forensics.schema.finding import FixStep
@@ -22,7 +22,7 @@ MAX_SWITCHES = 2
 INNERMOST = 6
 _RUNNING = frozenset({"warmup", "graph-capture", "prefill", "decode", "idle"})
 _SERVING = frozenset({"prefill", "decode", "idle"})
-_MEMORY = re.compile(r"(?i)\bout of memory\b|not enough (?:host )?memory")
+_MEMORY = Late(r"(?i)\bout of memory\b|not enough (?:host )?memory")
 _ELSEWHERE = frozenset({"host", "config", "tokenizer", "loader", "router", "detokenizer", "kv-transfer"})
 """Components that none of the features below is part of."""
 
@@ -33,7 +33,7 @@ class Switch:
     take it out; `name` for the report; `merely`: worth trying in these stages where only `used` speaks for it."""
 
     name: str
-    place: re.Pattern[str]
+    place: Late[str]
     used: str
     steps: tuple[FixStep, ...]
     merely: frozenset[str] = frozenset()
@@ -48,7 +48,7 @@ def _set(name: str, value: str | None = None, kind: str = "flag") -> tuple[FixSt
 
 
 def _row(name: str, place: str, used: str, steps: tuple[FixStep, ...], merely: frozenset[str] = frozenset()) -> Switch:
-    return Switch(name, re.compile(place), used, steps, merely)
+    return Switch(name, Late(place), used, steps, merely)
 
 
 SWITCHES: tuple[Switch, ...] = (

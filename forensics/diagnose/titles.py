@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
+from forensics.late import Late
 
 MAX_TITLE = 70
 NO_MESSAGE = "An exception whose message is cut off"
 _HEADS = tuple(
-    re.compile(pattern)
+    Late(pattern)
     for pattern in (
         r"\[[^\]]{4,40}\]\s{0,8}",
         r"[EWIF]\d{3,8} [\d:.]{1,30} {1,8}\d{1,10} {1,4}",

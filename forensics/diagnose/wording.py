@@ -6,20 +6,21 @@ import re
 from collections.abc import Callable, Mapping
 from functools import partial
 
+from forensics.late import Late
 from forensics.schema.signal import Rule
 
-_ID = re.compile(r"(?<![\w./=-])[a-z][a-z0-9]*(?:[-/][a-z0-9]+)+(?![\w=/-]|\.\w)")
-_SEEN = re.compile(r"{(\w+)} was seen (once|\d+ times|on [^;{}]+)")
-_UNSEEN = re.compile(r"{(\w+)} was not seen")
-_SHOWS = re.compile(r"the first failure shows {(\w+)}")
-_HELD = re.compile(r"{(\w+)}")
-_ARGUMENT = re.compile(r"\bargs\.([a-z][a-z0-9_]*)")
-_COMPARISON = re.compile(
+_ID = Late(r"(?<![\w./=-])[a-z][a-z0-9]*(?:[-/][a-z0-9]+)+(?![\w=/-]|\.\w)")
+_SEEN = Late(r"{(\w+)} was seen (once|\d+ times|on [^;{}]+)")
+_UNSEEN = Late(r"{(\w+)} was not seen")
+_SHOWS = Late(r"the first failure shows {(\w+)}")
+_HELD = Late(r"{(\w+)}")
+_ARGUMENT = Late(r"\bargs\.([a-z][a-z0-9_]*)")
+_COMPARISON = Late(
     r"(?<![\w./-])([a-z][\w./-]*(?: [-+*/] [\w./-]+){0,8}) (?:[<>!]?=|<|>)"
     r" ([a-z][\w./-]*(?: [-+*/] [\w./-]+){0,8}|[\d.]+)"
 )
-_VALUES = re.compile(r"the value is ([^,;]+), compared with ([^,;]+)")
-_FEATURE = re.compile(r"\bfeature\.([a-z][a-z0-9_]*) is (true|false)")
+_VALUES = Late(r"the value is ([^,;]+), compared with ([^,;]+)")
+_FEATURE = Late(r"\bfeature\.([a-z][a-z0-9_]*) is (true|false)")
 
 
 def readable(why: str, rules: Mapping[str, Rule], condition: str = "") -> str:
@@ -52,7 +53,7 @@ def _put(form: Form, titles: Mapping[str, str], found: re.Match[str]) -> str:
 
 
 Form = Callable[[str, re.Match[str]], str]
-_FORMS: tuple[tuple[re.Pattern[str], Form], ...] = (
+_FORMS: tuple[tuple[Late[str], Form], ...] = (
     (_SHOWS, lambda title, _: f"the first failure says it: {title}"),
     (_SEEN, lambda title, found: f"{title} ({found[2]})"),
     (_UNSEEN, lambda title, _: f"no line shows “{title}”"),

@@ -10,37 +10,39 @@ from typing import Any
 from lark import Token
 from lark.lexer import Lexer
 
+from forensics.late import Late
+
 MAX_REMEMBERED = 400
 """Characters of the longest line whose reading is remembered."""
 HEAD_TEXT = "Traceback (most recent call last)"
-FRAME = re.compile(r'\s*File "([^"]{1,4096})", line (\d+)(?:,? in (.{1,500}))?')
-EXCEPTION = re.compile(r"([A-Za-z_<][\w.<>]*(?:\([\w.]*\))?)(?::(?: |$)(.*))?$", re.DOTALL)
-TYPE_LIKE = re.compile(
+FRAME = Late(r'\s*File "([^"]{1,4096})", line (\d+)(?:,? in (.{1,500}))?')
+EXCEPTION = Late(r"([A-Za-z_<][\w.<>]*(?:\([\w.]*\))?)(?::(?: |$)(.*))?$", re.DOTALL)
+TYPE_LIKE = Late(
     r"(?:[\w.]*\.)?[\w<>]*(?:Error|Exception|Interrupt|Exit|Timeout|Failed|Failure|Died|Group|Fault|Traceback|OutOfResources|"
     r"Empty|Full|StopIteration|StopAsyncIteration|NotFound|Refused|Expired|Disconnect|Cancelled|Died|Abort)(?:\([\w.]*\))?$"
 )
-WARNING_TYPE = re.compile(r"[\w.]*Warning$")
-MARGIN = re.compile(r"\s*\| ?")
-NATIVE_TRACE = re.compile(r"[\w.]+(?:Error|Exception): Traceback \(most recent call last\)")
+WARNING_TYPE = Late(r"[\w.]*Warning$")
+MARGIN = Late(r"\s*\| ?")
+NATIVE_TRACE = Late(r"[\w.]+(?:Error|Exception): Traceback \(most recent call last\)")
 """An exception whose message is a native library's own trace (TVM prints them like this)."""
-SPLIT = re.compile(r"\s*\+(?:-\+)?-{8,}")
-GROUP_HEAD = re.compile(r"\s*\+ Exception Group Traceback")
-RAY_HEAD = re.compile(r"ray::\S{1,300}.{0,80}\(pid=\d+")
-RAY_REMOTE = re.compile(r"[\w.]*RayTaskError(?:\([\w.]*\))?: (?:\S*)ray::")
-GLOBAL_RANK = re.compile(r"\[rank(\d+)\]: ?")
-WATCHDOG = re.compile(r"(?:\[rank(\d+)\]:)?\[?([EFWI])\d{3,4} \S+ .{0,40}?ProcessGroup\w+\.cpp:\d+\]")
-NATIVE = re.compile(r"\s*(?:frame )?#(\d+):? ")
-LEAD = re.compile(
+SPLIT = Late(r"\s*\+(?:-\+)?-{8,}")
+GROUP_HEAD = Late(r"\s*\+ Exception Group Traceback")
+RAY_HEAD = Late(r"ray::\S{1,300}.{0,80}\(pid=\d+")
+RAY_REMOTE = Late(r"[\w.]*RayTaskError(?:\([\w.]*\))?: (?:\S*)ray::")
+GLOBAL_RANK = Late(r"\[rank(\d+)\]: ?")
+WATCHDOG = Late(r"(?:\[rank(\d+)\]:)?\[?([EFWI])\d{3,4} \S+ .{0,40}?ProcessGroup\w+\.cpp:\d+\]")
+NATIVE = Late(r"\s*(?:frame )?#(\d+):? ")
+LEAD = Late(
     r"(?:Process \S+:$|(?:ERROR: +)?Exception in (?:ASGI application|callback|thread)|Exception ignored in|"
     r"Task exception was never retrieved|Future exception was never retrieved|Unhandled exception|"
     r"multiprocess(?:ing)?\.pool\.RemoteTraceback|concurrent\.futures\.process\._RemoteTraceback)"
 )
-THREAD = re.compile(r"(?:(?:Current thread|Thread) 0x[0-9a-fA-F]+ .{0,80}|Stack .{0,80})\(most recent call first\)")
-PYSPY_PROCESS = re.compile(r"Process \d+: ")
-PYSPY_THREAD = re.compile(r'Thread (?:0x)?[0-9A-Fa-f]+ \((?:idle|active)[^)]{0,60}\)(?:: "([^"]{0,200})")?')
-PYSPY_FRAME = re.compile(r"\s{2,8}(\S.{0,300}?) \(([^()]{1,500}?)(?::(\d+))?\)$")
-ADVICE_ITEM = re.compile(r"\d+\. (?:set|disable|use|enable|reduce|increase|try) |Open an issue on GitHub")
-COMPILE = re.compile(
+THREAD = Late(r"(?:(?:Current thread|Thread) 0x[0-9a-fA-F]+ .{0,80}|Stack .{0,80})\(most recent call first\)")
+PYSPY_PROCESS = Late(r"Process \d+: ")
+PYSPY_THREAD = Late(r'Thread (?:0x)?[0-9A-Fa-f]+ \((?:idle|active)[^)]{0,60}\)(?:: "([^"]{0,200})")?')
+PYSPY_FRAME = Late(r"\s{2,8}(\S.{0,300}?) \(([^()]{1,500}?)(?::(\d+))?\)$")
+ADVICE_ITEM = Late(r"\d+\. (?:set|disable|use|enable|reduce|increase|try) |Open an issue on GitHub")
+COMPILE = Late(
     r"ptxas .{0,300}?(?:error|fatal|warning)|ptxas (?:fatal|error)|nvcc (?:fatal|error)|FAILED: |ninja: build stopped|"
     r"\S{1,300}\(\d+\): (?:catastrophic )?error: |Internal Triton PTX codegen error|`ptxas` (?:stderr|failed)"
 )

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 
-_TEXT = re.compile(r'"(?:log|MESSAGE|message|msg|textPayload|line)"\s*:\s*"((?:[^"\\]|\\.)*)"', re.ASCII)
-_TIME = re.compile(r'"(?:time|timestamp|ts|__REALTIME_TIMESTAMP)"\s*:\s*"?(\d[^",}]*)', re.ASCII)
+from forensics.late import Late
+
+_TEXT = Late(r'"(?:log|MESSAGE|message|msg|textPayload|line)"\s*:\s*"((?:[^"\\]|\\.)*)"', re.ASCII)
+_TIME = Late(r'"(?:time|timestamp|ts|__REALTIME_TIMESTAMP)"\s*:\s*"?(\d[^",}]*)', re.ASCII)
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", '"': '"', "\\": "\\", "/": "/"}
-_ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(.))", re.DOTALL)
+_ESCAPE = Late(r"\\(?:u([0-9a-fA-F]{4})|(.))", re.DOTALL)
 
 
 def json_payload(text: str) -> tuple[int, int, int, int, bool, bool] | None:

@@ -8,9 +8,10 @@ from collections.abc import Callable
 from functools import lru_cache
 
 from forensics.frozen import frozen
+from forensics.late import Late
 from forensics.schema.facts import VersionInterval
 
-_VERSION = re.compile(
+_VERSION = Late(
     r"v?(?P<release>\d+(?:\.\d+)*)"
     r"(?:[._-]?(?P<pre>a|b|c|rc|alpha|beta|preview|pre)[._-]?(?P<pre_n>\d*))?"
     r"(?:[._-]?(?P<post>post|rev|r)[._-]?(?P<post_n>\d*))?"
@@ -19,8 +20,8 @@ _VERSION = re.compile(
     r"(?:-cu\d+|-rocm\S*|-[a-z]\S*)?",
     re.IGNORECASE,
 )
-_HAS_DEV = re.compile(r"[._-]?dev[._-]?\d*", re.IGNORECASE)
-_RANGE_PART = re.compile(r"\s*(<=|>=|==|!=|<|>|=)?\s*([^\s<>=!,]+)\s*")
+_HAS_DEV = Late(r"[._-]?dev[._-]?\d*", re.IGNORECASE)
+_RANGE_PART = Late(r"\s*(<=|>=|==|!=|<|>|=)?\s*([^\s<>=!,]+)\s*")
 _PRE = {"alpha": "a", "beta": "b", "c": "rc", "pre": "rc", "preview": "rc"}
 _BEFORE = (-1, "", -1)
 _FINAL = (1, "", 0)

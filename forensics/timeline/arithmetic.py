@@ -10,6 +10,7 @@ import re
 import signal
 
 from forensics.frozen import frozen
+from forensics.late import Late
 
 _NUMBER = r"(-?\d+(?:\.\d+)?)"
 _UNITS = {"B": 1.0, "KiB": 2.0**10, "MiB": 2.0**20, "GiB": 2.0**30, "KB": 1e3, "MB": 1e6, "GB": 1e9}
@@ -31,10 +32,10 @@ class Pool:
         return self.available + self.evictable + self.protected - self.size
 
 
-_FIELD = re.compile(
+_FIELD = Late(
     r"(?:self\.)?((?:[\w.]{0,60}?)(?:available|evictable|protected|total|size)(?:_size|_num)?)(?:\(\))?\s*=\s*(\d+)"
 )
-_SIMPLE = re.compile(r"^\[(\w+)\] total=(\d+), available=(\d+), evictable=(\d+), protected=(\d+)", re.MULTILINE)
+_SIMPLE = Late(r"^\[(\w+)\] total=(\d+), available=(\d+), evictable=(\d+), protected=(\d+)", re.MULTILINE)
 
 
 def pools(message: str) -> tuple[Pool, ...]:
@@ -117,8 +118,8 @@ def exit_reading(code: int) -> str:
     return f"exit code {code}: died by {names.get(number, plain)}"
 
 
-_EXIT_ANY = re.compile(r"(?i)(?:exit ?code|exited with(?: code| status)?|terminated with)[:=]? ?(-?\d+)\b")
-_WAIT_STATUS = re.compile(r"^Child process unexpectedly failed with (?:exitcode=|an exit code )(\d+)")
+_EXIT_ANY = Late(r"(?i)(?:exit ?code|exited with(?: code| status)?|terminated with)[:=]? ?(-?\d+)\b")
+_WAIT_STATUS = Late(r"^Child process unexpectedly failed with (?:exitcode=|an exit code )(\d+)")
 
 
 def exit_code_in(text: str) -> int | None:
@@ -162,15 +163,15 @@ def size_of(number: str, unit: str) -> float:
     return float(number) * _UNITS.get(unit, 1.0)
 
 
-_OOM = re.compile(
+_OOM = Late(
     rf"Tried to allocate {_NUMBER} ([KMG]iB|[KMG]B|B)\b.{{0,400}}?of which {_NUMBER} ([KMG]iB|[KMG]B|B) is free",
     re.DOTALL,
 )
-_ALLOC = re.compile(r"Try to allocate (\d+) tokens\.?\s*(?:Avaliable|Available) tokens: (\d+)")
-_EXIT = re.compile(r"exit code:? -?\d+|^Exit code: -?\d+|^Child process unexpectedly failed")
-_BALANCE = re.compile(rf"(?:min_per_gpu_memory|pre_model_load_memory)={_NUMBER}, local_gpu_memory={_NUMBER}")
-_WATCH = re.compile(r"SeqNum=(\d{1,20}), OpType=(\w{1,40}), NumelIn=(\d{1,20}).{0,300}?ran for (\d+) milliseconds")
-_BLOCK_DIV = re.compile(r"= (\d+) is not divisible by weight quantization block_[nk] = (\d+)")
+_ALLOC = Late(r"Try to allocate (\d+) tokens\.?\s*(?:Avaliable|Available) tokens: (\d+)")
+_EXIT = Late(r"exit code:? -?\d+|^Exit code: -?\d+|^Child process unexpectedly failed")
+_BALANCE = Late(rf"(?:min_per_gpu_memory|pre_model_load_memory)={_NUMBER}, local_gpu_memory={_NUMBER}")
+_WATCH = Late(r"SeqNum=(\d{1,20}), OpType=(\w{1,40}), NumelIn=(\d{1,20}).{0,300}?ran for (\d+) milliseconds")
+_BLOCK_DIV = Late(r"= (\d+) is not divisible by weight quantization block_[nk] = (\d+)")
 
 
 def readings(text: str, page_size: int | None = None) -> tuple[str, ...]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +9,7 @@ import numpy as np
 from forensics.engine.table import STAMPED
 from forensics.errors import InputError
 from forensics.ingest.bundle import is_member, read_member
+from forensics.late import Late
 from forensics.schema.facts import Fact, Value
 from forensics.schema.span import Span
 from forensics.timeline.facts_gpu import family_of, known_gpu
@@ -19,7 +19,7 @@ MAX_BYTES = 4 << 20
 WINDOW = 60
 TOPOLOGY = "inferred: the GPU topology table"
 _MARKS = ("Compute Capability:", "NVIDIA-SMI", "CUDA Driver Version", "CUDA available:", "(UUID: GPU-")
-_ANSI = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
+_ANSI = Late(r"\x1b\[[0-9;]*[A-Za-z]")
 _PACKAGES = {
     "sglang": "version.sglang", "torch": "version.torch", "PyTorch": "version.torch", "triton": "version.triton",
     "transformers": "version.transformers", "flashinfer_python": "version.flashinfer",
@@ -27,19 +27,19 @@ _PACKAGES = {
     "sglang-kernel": "version.sgl_kernel", "sglang_kernel": "version.sgl_kernel", "Python": "version.python",
     "CUDA Driver Version": "version.driver", "nvidia-nccl-cu12": "version.nccl", "nvidia-nccl-cu13": "version.nccl",
 }  # fmt: skip
-_LINE = re.compile(r"([A-Za-z][\w -]{1,40}?)(?:: +|==| {2,}|=)(\d+\.\d+[\w.+]*|\d+\.\d+)")
-_GPUS = re.compile(r"GPU ([\d,]+): (.+)$")
-_GPU_LIST = re.compile(r"GPU (\d{1,4}): (.{1,80}?) \(UUID:")
-_CAPABILITY = re.compile(r"GPU [\d,]+ Compute Capability: (\d{1,3}\.\d{1,3})(?!\d)")
-_NVCC = re.compile(r"Cuda compilation tools, release (\d+\.\d+)")
-_SMI_HEAD = re.compile(r"Driver Version: ([\d.]+\d)\s+CUDA Version: ([\d.]+\d)")
-_SMI_GPU = re.compile(r"\|\s{1,8}(\d{1,4})\s{1,8}(\S.{4,40}?)\s{1,40}(?:On|Off|N/A)\s{1,8}\|")
-_SMI_MEMORY = re.compile(r"(\d{1,9})MiB\s{0,8}/\s{0,8}(\d{1,9})MiB")
-_TOPOLOGY = re.compile(r"\s*GPU\d+\s+(.*)$")
-_LINK = re.compile(r"\bNV\d+\b")
-_PCIE = re.compile(r"\b(?:NODE|SYS|PHB|PXB|PIX)\b")
-_ENV = re.compile(r"env ([A-Z][A-Z0-9_]*)=(.*)")
-_HYPERVISOR = re.compile(r"Hypervisor vendor::? (\S+)")
+_LINE = Late(r"([A-Za-z][\w -]{1,40}?)(?:: +|==| {2,}|=)(\d+\.\d+[\w.+]*|\d+\.\d+)")
+_GPUS = Late(r"GPU ([\d,]+): (.+)$")
+_GPU_LIST = Late(r"GPU (\d{1,4}): (.{1,80}?) \(UUID:")
+_CAPABILITY = Late(r"GPU [\d,]+ Compute Capability: (\d{1,3}\.\d{1,3})(?!\d)")
+_NVCC = Late(r"Cuda compilation tools, release (\d+\.\d+)")
+_SMI_HEAD = Late(r"Driver Version: ([\d.]+\d)\s+CUDA Version: ([\d.]+\d)")
+_SMI_GPU = Late(r"\|\s{1,8}(\d{1,4})\s{1,8}(\S.{4,40}?)\s{1,40}(?:On|Off|N/A)\s{1,8}\|")
+_SMI_MEMORY = Late(r"(\d{1,9})MiB\s{0,8}/\s{0,8}(\d{1,9})MiB")
+_TOPOLOGY = Late(r"\s*GPU\d+\s+(.*)$")
+_LINK = Late(r"\bNV\d+\b")
+_PCIE = Late(r"\b(?:NODE|SYS|PHB|PXB|PIX)\b")
+_ENV = Late(r"env ([A-Z][A-Z0-9_]*)=(.*)")
+_HYPERVISOR = Late(r"Hypervisor vendor::? (\S+)")
 
 
 class _Reader:

@@ -5,20 +5,21 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+from forensics.late import Late
 from forensics.schema.facts import Value
 from forensics.timeline.facts_sheet import Sheet
 
-_DSA = re.compile(r"GlmMoeDsa|DeepseekV32|DeepseekV4|Dsa")
-_MLA = re.compile(r"DeepseekV[234]|DeepseekV32|GlmMoeDsa|KimiK|KimiLinear|LongcatFlash|Mla|MiniCPM3|Glm4MoeLite")
-_MOE = re.compile(
+_DSA = Late(r"GlmMoeDsa|DeepseekV32|DeepseekV4|Dsa")
+_MLA = Late(r"DeepseekV[234]|DeepseekV32|GlmMoeDsa|KimiK|KimiLinear|LongcatFlash|Mla|MiniCPM3|Glm4MoeLite")
+_MOE = Late(
     r"Moe|MoE|MOE|Mixtral|DeepseekV|GptOss|MiniMax|KimiK|Kimi|Grok|Dbrx|Qwen3Next|Ernie4_5_Moe|Longcat|MiMoV2|Step3|"
     r"Llama4|Olmoe|Hunyuan|Bailing|Ling|Glm4Moe|GlmMoe|Nemotron_?H.*Moe|Arctic|Jamba"
 )
-_HYBRID = re.compile(
+_HYBRID = Late(
     r"Qwen3Next|Qwen3_5|FalconH1|NemotronH|Nemotron_H|JetNemotron|KimiLinear|Jamba|Bamba|Mamba|Lfm2|GraniteMoeHybrid|"
     r"MiniMaxText01|MiniMaxM1|BailingMoeLinear|Zamba|Plamo2|Samba"
 )
-_MULTIMODAL = re.compile(
+_MULTIMODAL = Late(
     r"VL|Vision|Vl(?=Moe|For)|Llava|Mllama|Omni|Audio|Gemma3ForConditional|Gemma4|Llama4ForConditional|Glm4v|GlmOcr|"
     r"InternS1|Pixtral|Phi4MM|MiniCPMV|MiniCPMO|KimiVL|KimiK25|DotsOCR|Mistral3|Step3VL"
 )

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from functools import cache
 
 from forensics.frozen import frozen
+from forensics.late import Late
 from forensics.schema.facts import Value
 from forensics.timeline.facts_gpu import family_of, known_gpu, memory_family, shared_family
 from forensics.timeline.facts_sheet import Sheet
@@ -19,7 +20,7 @@ class Statement:
     group 1, `name` is the fact, `read` types the value, `how` says how it is known."""
 
     literal: str
-    pattern: re.Pattern[str]
+    pattern: Late[str]
     name: str
     read: Callable[[str], Value] = str
     how: str = "stated"
@@ -34,7 +35,7 @@ def _capability(text: str) -> float:
 
 
 def _s(literal: str, pattern: str, name: str, read: Callable[[str], Value] = str, how: str = "stated") -> Statement:
-    return Statement(literal, re.compile(pattern), name, read, how)
+    return Statement(literal, Late(pattern), name, read, how)
 
 
 STATEMENTS: tuple[Statement, ...] = (
@@ -95,10 +96,10 @@ STATEMENTS: tuple[Statement, ...] = (
 
 MAX_TEXT = 4000
 """Statements are short: the rest of a longer line is not searched."""
-_ENV_SET = re.compile(r"\b([A-Z][A-Z0-9_]{3,60}) set by environment to ([^\s]+?)\.?$")
-_KV_PARTS = re.compile(r"K size: ([\d.]+) GB, V size: ([\d.]+) GB")
-_PYTHON = re.compile(r"/python(3\.\d{1,2})/")
-_BLACKWELL = re.compile(
+_ENV_SET = Late(r"\b([A-Z][A-Z0-9_]{3,60}) set by environment to ([^\s]+?)\.?$")
+_KV_PARTS = Late(r"K size: ([\d.]+) GB, V size: ([\d.]+) GB")
+_PYTHON = Late(r"/python(3\.\d{1,2})/")
+_BLACKWELL = Late(
     r"(?:[Dd]etected|[Rr]unning on|on this|is Blackwell|on) (Blackwell|Hopper|Ampere)(?: GPU| arch|,|\.|$)"
 )
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 
 import numpy as np
 
 from forensics.engine.table import HEADED, STAMPED, EventTable, Shape
+from forensics.late import Late
 from forensics.schema.block import Block, Frame, Raised
 from forensics.schema.rank import Rank
 from forensics.timeline import component, roles
@@ -17,14 +17,14 @@ from forensics.timeline.sieve import needle
 
 MAX_FAULTS = 20_000
 MAX_ROWS = 4096
-_DIGITS = re.compile(r"0x[0-9a-fA-F]+|\d+(?:\.\d+)?")
-_PATHS = re.compile(r"(?:/[\w.+@-]+){2,}/?")
-_QUOTED = re.compile(r"'[^']{1,200}'")
-_REASON = re.compile(r"^\s*(?:- )?[A-Za-z_][\w.]*(?:Error|Exception)\b[:(]")
-_COMPILER = re.compile(
+_DIGITS = Late(r"0x[0-9a-fA-F]+|\d+(?:\.\d+)?")
+_PATHS = Late(r"(?:/[\w.+@-]+){2,}/?")
+_QUOTED = Late(r"'[^']{1,200}'")
+_REASON = Late(r"^\s*(?:- )?[A-Za-z_][\w.]*(?:Error|Exception)\b[:(]")
+_COMPILER = Late(
     r"(?m)(?:^|: )(?:fatal )?error: |^nvcc fatal|^ptxas (?:fatal|error)|: undefined reference to |cannot find -l"
 )
-_OUTPUT = re.compile(r"(?i)\bbuild failed\b|\bcompil\w+ failed\b|\boutput:")
+_OUTPUT = Late(r"(?i)\bbuild failed\b|\bcompil\w+ failed\b|\boutput:")
 _BLOCK_KINDS = frozenset(
     {
         "frame",
@@ -48,18 +48,18 @@ _BLOCK_KINDS = frozenset(
 _HEADS = frozenset({"cxx-frame"})
 """Kinds that also hold the line above a native stack, which says what happened: its frames say nothing."""
 _ERROR_KINDS = frozenset({"error", "exception", "exit"})
-_GLOG_ERROR = re.compile(rb"(?:^|[\s\[])[EF]\d{3,8} \d\d:\d\d:\d\d\.\d+")
+_GLOG_ERROR = Late(rb"(?:^|[\s\[])[EF]\d{3,8} \d\d:\d\d:\d\d\.\d+")
 _HARMLESS_TRACES = frozenset({"gc-hook", "ignored-import", "custom-allreduce", "optional-module"})
-_DEVICE_ERROR = re.compile(r"CUDA error: (?!device-side assert|unspecified launch)")
-_ROUTER_LEVEL = re.compile(rb"\b(TRACE|DEBUG|INFO|WARN|ERROR)\b")
-_STAMPED_ERROR = re.compile(
+_DEVICE_ERROR = Late(r"CUDA error: (?!device-side assert|unspecified launch)")
+_ROUTER_LEVEL = Late(rb"\b(TRACE|DEBUG|INFO|WARN|ERROR)\b")
+_STAMPED_ERROR = Late(
     rb"(?:\x1b\[[0-9;]*m)*\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d\S{0,20}"
     rb"(?:\x1b\[[0-9;]{0,12}m|[\s|-]){1,16}(?:ERROR|CRITICAL|FATAL)\b"
 )
-_REQUEST_ERROR = re.compile(r"(?:ERROR:? +)?Error in request: ")
+_REQUEST_ERROR = Late(r"(?:ERROR:? +)?Error in request: ")
 _POD_KILLED = needle(r"^\s*(?:Reason:\s+OOMKilled\b|\"?OOMKilled\"?: true\b|reason: OOMKilled\b)")
 """How `kubectl describe`, `kubectl get -o yaml` and `docker inspect` state it, indented."""
-_UVICORN_ERROR = re.compile(r"^(?:ERROR|CRITICAL): ")
+_UVICORN_ERROR = Late(r"^(?:ERROR|CRITICAL): ")
 
 
 Judgement = tuple[str, str, str]

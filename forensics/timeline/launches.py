@@ -14,11 +14,13 @@ from forensics.schema.block import Block
 from forensics.schema.launch import Launch, StageMark
 from forensics.schema.options import Options
 from forensics.schema.rank import Rank
-from forensics.timeline import adapters, ranks, silence, stages
+from forensics.timeline import ranks, silence, stages
+from forensics.timeline.facts import collect_facts
 from forensics.timeline.facts_private import without_secrets
 from forensics.timeline.lookup import Rows, distinct
 from forensics.timeline.stages import ORDER
 from forensics.timeline.starts import Start, command_rows, cuts, find_starts, usage_rows
+from forensics.timeline.version import infer_version
 
 _OVERLAP_S = 900.0
 
@@ -155,7 +157,7 @@ def _launch(table: EventTable, blocks: tuple[Block, ...], options: Options, grou
     rows = np.sort(np.concatenate([p.rows for p in group]))
     starts = [s for p in group for s in p.starts]
     marks = stages.find_marks(table, rows)
-    facts = adapters.facts_of(table, rows, blocks, tuple(str(p) for p in options.env))
+    facts = collect_facts(table, rows, blocks, tuple(str(p) for p in options.env))
     if options.mask:
         facts = without_secrets(facts)
     truncated = not starts and not len(command_rows(table, rows)) and not len(usage_rows(table, rows))
@@ -177,7 +179,7 @@ def _launch(table: EventTable, blocks: tuple[Block, ...], options: Options, grou
         stages=stages.rank_stages(marks),
         marks=marks,
         facts=facts,
-        version=adapters.version_of(table, rows, facts),
+        version=infer_version(table, rows, facts),
         progress=stages.last_progress(table, rows),
         silences=silence.find_silences(table, rows),
         notes=view.notes,

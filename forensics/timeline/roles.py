@@ -6,10 +6,10 @@ its libraries' own; general facts about them (who waits for whom, what is only a
 
 from __future__ import annotations
 
-import re
 from functools import lru_cache
 
 from forensics.frozen import frozen
+from forensics.late import Late
 from forensics.timeline.sieve import Needle, near, needle
 
 CAUSE, VICTIM, WEAK, CLIENT, DEGRADED, TEARDOWN, ADVICE, NOISE = (
@@ -222,7 +222,7 @@ CAUSE_PHRASES = _phrases(
     ("nan-detected", r"NaN detected!"),
     ("gloo-mesh", r"connectFullMesh failed"),
     ("link-event", r"Got async event ?: ?(?:port error|device fatal|GID table change)"),
-    ("gpu-health", r"\bXid\b.*\d|uncorrectable ECC|NVRM: "),
+    ("gpu-health", r"\bXid\b.*\d|uncorrectable ECC|NVRM: .{0,200}(?:fail|fallen|fell off|lost|not responding|rror)"),
     ("shm", r"No space left on device|Bus error"),
     ("gpu-fault", r"^Memory access fault by GPU node|^HW Exception by GPU node"),
     ("panic", r"^thread '[^']{0,200}' panicked at |\bPanicException\b"),
@@ -249,25 +249,25 @@ PHRASES: tuple[Phrase, ...] = (
 )
 """In the order in which they are tried."""
 
-WRAPPERS = re.compile(
+WRAPPERS = Late(
     r"(?:Capture (?:\w{1,30} ){0,6}graph failed|Piecewise CUDA Graph failed|Scheduler hit an exception"
     r"|died during initialization"
     r"|Process group watchdog thread terminated)"
 )
 """Exceptions that only report the failure of what they wrap."""
 
-_WEAK_HEAD = re.compile(
+_WEAK_HEAD = Late(
     r"(?:\[?\w+\]? )?(?:Error|Failed|Failure|Exception|Fatal|Unexpected error|Unable to|Could not|Cannot)\b"
 )
-_WEAK_INSIDE = re.compile(r"\bfailed\b(?= to\b| with\b|[:.!]|$)|\berror(?: code)?: ")
+_WEAK_INSIDE = Late(r"\bfailed\b(?= to\b| with\b|[:.!]|$)|\berror(?: code)?: ")
 """Words of trouble in a line that nobody has a phrase for: it counts only where nothing else explains the end."""
 WEAK_KINDS = frozenset({"message", "text", "error", "ray", "router", "transport", "cxx-log", "nccl", "gloo"})
 
-CLIENT_FRAMES = re.compile(
+CLIENT_FRAMES = Late(
     r"(?:starlette|fastapi|uvicorn|anyio)/|openai_api/adapter|entrypoints/openai/|serving_\w{1,40}\.py"
 )
 """Files of request handlers in the HTTP process."""
-SERVER_FRAMES = re.compile(r"managers/scheduler|model_executor/|managers/tp_worker|/models/|run_scheduler_process")
+SERVER_FRAMES = Late(r"managers/scheduler|model_executor/|managers/tp_worker|/models/|run_scheduler_process")
 """Files of the scheduler process: an exception there is the server's own."""
 
 

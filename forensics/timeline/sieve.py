@@ -7,9 +7,9 @@ texts it holds. So a log in which every line is new costs what it has bytes, not
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 
+from forensics.late import Late
 from forensics.rulebook.literals import remember_literals, required
 from forensics.rulebook.prefilter import Prefilter, prefilter
 
@@ -20,7 +20,7 @@ _LOOKAROUND = ("(?=", "(?!", "(?<=", "(?<!")
 class Needle:
     """A registered pattern; `number` is its place in what `near` gives."""
 
-    pattern: re.Pattern[str]
+    pattern: Late[str]
     number: int
 
 
@@ -57,8 +57,8 @@ _SIEVE = Sieve()
 
 
 def needle(pattern: str) -> Needle:
-    """Compile and register a pattern at import time."""
-    return Needle(re.compile(pattern), _SIEVE.add(pattern))
+    """Register a pattern at import time."""
+    return Needle(Late(pattern), _SIEVE.add(pattern))
 
 
 def near(text: str) -> frozenset[int]:

@@ -6,12 +6,11 @@ service of one deployment (prefill and decode), a replica, or a child process.
 
 from __future__ import annotations
 
-import re
-
 import numpy as np
 
 from forensics.engine.table import STAMPED, EventTable
 from forensics.frozen import frozen
+from forensics.late import Late
 from forensics.schema.block import Block
 from forensics.timeline.firsts import firsts
 from forensics.timeline.lookup import OPAQUE, Rows, are_in, distinct, rows_of_shapes, within
@@ -19,27 +18,25 @@ from forensics.timeline.roles import CAUSE, phrase_of
 from forensics.timeline.sieve import needle
 from forensics.timeline.stages import mark_of, near_marks
 
-_FIELD = re.compile(
+_FIELD = Late(
     r"['\"]?\b(node_rank|nnodes|disaggregation_mode|dist_init_addr|model_path|port|random_seed|base_gpu_id"
     r"|tp_size|dp_size|pp_size|ep_size|enable_dp_attention)['\"]?\s*[:=]\s*('[^']*'|\"[^\"]*\"|[\w.:/-]+)"
 )
-_SERVICE = re.compile(rb"^\s*([A-Za-z][\w.-]*?)(?:-\d+)?\s+\| ")
+_SERVICE = Late(rb"^\s*([A-Za-z][\w.-]*?)(?:-\d+)?\s+\| ")
 _ENDED = needle(
     r"SIGQUIT|sigquit|kill_process_tree called|^Killed|\bKilled\b|SIGTERM received|Finished server process"
     r"|crashed with exit code|Shutting down|scheduler (?:is dead|died)|^Exit code: |^[\w./ -]{1,80}: error: "
     r"|^nanobind: |^\s*- leaked |leaked semaphore|leaked shared_memory|^See https://nanobind|^\s*- \.\.\. skipped"
 )
-_LAUNCH_COMMAND = re.compile(
-    r"sglang[._](?:launch_server|bench|srt)|sglang\.launch|sglang serve|sglang_router|sglang\.bench"
-)
-_SERVER_COMMAND = re.compile(r"launch_server|sglang serve|sglang_router")
-_USAGE = re.compile(r"^usage:|^[\w./ -]{1,80}: error: ")
+_LAUNCH_COMMAND = Late(r"sglang[._](?:launch_server|bench|srt)|sglang\.launch|sglang serve|sglang_router|sglang\.bench")
+_SERVER_COMMAND = Late(r"launch_server|sglang serve|sglang_router")
+_USAGE = Late(r"^usage:|^[\w./ -]{1,80}: error: ")
 _HTTP_DOWN = needle(r"^(?:INFO: +)?(?:Waiting for application|Application s|Finished server|Shutting down)")
 _INIT = needle(r"^(?:Init (?:torch distributed|nccl|parallel) begin)")
-_ENTRY = re.compile(
+_ENTRY = Late(
     r"_run_module_as_main|launch_server\.py|\brun_server$|\blaunch_server$|bin/sglang\b|/cli/(?:main|serve)\.py"
 )
-_CHILD = re.compile(
+_CHILD = Late(
     r"run_scheduler_process|multiprocessing/spawn|run_detokenizer_process|run_data_parallel_controller_process"
 )
 _SAME_START_S = 900.0

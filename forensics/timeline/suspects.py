@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterable
 
 from forensics.engine.table import HEADED, EventTable
+from forensics.late import Late
 from forensics.schema.launch import Launch
 from forensics.schema.rank import Rank
 from forensics.timeline import roles
@@ -16,11 +16,11 @@ from forensics.timeline.lookup import rows_of_shapes, within
 from forensics.timeline.sieve import needle
 
 MAX_SHOWN = 64
-_CHILD = re.compile(r"scheduler_(?:[A-Z_]*?)(\d+)\b")
-_UNBALANCED = re.compile(r"memory capacity is unbalanced")
-_JOINED = re.compile(r"(\d{1,6})/(\d{1,6}) clients joined")
+_CHILD = Late(r"scheduler_(?:[A-Z_]*?)(\d+)\b")
+_UNBALANCED = Late(r"memory capacity is unbalanced")
+_JOINED = Late(r"(\d{1,6})/(\d{1,6}) clients joined")
 _BATCH = needle(r"^scheduler\.cur_batch\w*\.batch_size\(\)=(\d+)")
-PEER = re.compile(
+PEER = Late(
     r"(?:[Rr]ead|[Ww]rite) error (\[[0-9A-Fa-f.:]{2,45}\]:\d{1,5})"
     r"|Connection (?:closed|reset) by (?:remote )?peer (\[[0-9A-Fa-f.:]{2,45}\]:\d{1,5})"
 )

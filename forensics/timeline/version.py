@@ -12,6 +12,7 @@ import numpy.typing as npt
 from forensics.engine.table import EventTable
 from forensics.frozen import frozen
 from forensics.grammar.command import read_command
+from forensics.late import Late
 from forensics.rulebook.versions import Key, is_dev, older, version_key
 from forensics.schema.facts import Fact, VersionInterval
 from forensics.schema.span import Span
@@ -29,7 +30,7 @@ OWN_WORDINGS = (("Init parallel begin.", "0.5.20.post1.dev0"), ("Init parallel e
 _SKIPPED = ("server-args", "request-dump", "argparse", "access", "frame-source")
 _VERSION = r"(\d{1,4}\.\d{1,4}(?:\.\d{1,4})?[\w.+]{0,60}?)"
 _STATED = tuple(
-    re.compile(pattern)
+    Late(pattern)
     for pattern in (
         rf"\bsglang-{_VERSION}(?:\.dist-info|-py3)",
         rf"lmsysorg/sglang:v?{_VERSION}(?=-|\s|$|['\",@])",
@@ -39,7 +40,7 @@ _STATED = tuple(
         rf"^sglang: {_VERSION}\s{{0,8}}$",
     )
 )
-_ADVISES = re.compile(r">=|require[sd]? sglang|upgrade|please install|pip install", re.IGNORECASE)
+_ADVISES = Late(r">=|require[sd]? sglang|upgrade|please install|pip install", re.IGNORECASE)
 
 
 def infer_version(table: EventTable, rows: npt.NDArray[np.int64], facts: dict[str, Fact]) -> VersionInterval:
@@ -126,7 +127,7 @@ class Wording:
 
     message: str
     match: str
-    pattern: re.Pattern[str] | None
+    pattern: Late[str] | None
     life: Lifetime
 
     def find(self, text: str) -> int:
@@ -146,7 +147,7 @@ def _wordings() -> tuple[Wording, ...]:
         Wording(
             message["id"],
             variant["match"],
-            re.compile(variant["match"]) if variant.get("regex") else None,
+            Late(variant["match"]) if variant.get("regex") else None,
             known.lifetime(variant["first"], variant["last"]),
         )
         for message in known.messages
