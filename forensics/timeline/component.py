@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
+from forensics.late import Late
 from forensics.schema.block import Frame
 
-COMPONENTS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
-    (re.compile(pattern), name)
+COMPONENTS: tuple[tuple[Late[str], str], ...] = tuple(
+    (Late(pattern), name)
     for pattern, name in (
         (
             r"distributed/|pynccl|custom_all_reduce|torch_symm_mem|c10d|gloo|deep_ep|parallel_state|communicat|nccl",
@@ -85,19 +85,19 @@ OF_KEY = {
 }
 """Component by the key of a phrase, for lines without a stack."""
 
-_DRIVER = re.compile(
+_DRIVER = Late(
     r"torch/(?:cuda|xpu|mps)/__init__\S* (?:_lazy_init|init|set_device|device_count|get_device_\w+|_check_\w+)$"
     r"|pynvml"
 )
 """The driver's own door: what fails there is the machine, whoever asked."""
-PLUMBING = re.compile(
+PLUMBING = Late(
     r"torch/(?:nn/modules|utils/_contextlib|_ops|_dynamo|_inductor|_tensor|functional|library)|/threading\.py|/concurrent/"
     r"|<frozen|<string>|/asyncio/|contextlib|/importlib/|functools|torch/cuda/__init__|torch/_higher_order"
 )
 """Frames that every stack passes through."""
 
-STAGE_FUNCTIONS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
-    (re.compile(pattern), stage)
+STAGE_FUNCTIONS: tuple[tuple[Late[str], str], ...] = tuple(
+    (Late(pattern), stage)
     for pattern, stage in (
         (
             r"^(?:init_torch_distributed|init_distributed_environment|initialize_model_parallel|init_process_group|init_parallel\w*)$",
@@ -110,7 +110,10 @@ STAGE_FUNCTIONS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         (
             r"^(?:init_memory_pool|init_kv_cache|init_kv_cache_pool|profile_max_num_token|_?init_pools?|configure_kv_cache_dtype"
             r"|profile_available_bytes|init_cache_with_memory_pool|alloc_memory_pool|init_memory_pools"
-            r"|handle_max_mamba_cache|resolve_memory_pool_config|_apply_memory_budget)$",
+            r"|_?handle_max_mamba_cache|_?resolve_memory_pool_config|_apply_memory_budget|config_from_budget"
+            r"|_profile_available_bytes|resolve_max_num_reqs|_resolve_max_num_reqs|set_num_tokens_hybrid\w*"
+            r"|calculate_pool_sizes\w*|_derive_pool_sizes|_create_buffers\w*|_build_\w*(?:kv_pool|req_pool|token_pool)"
+            r"|_build_token_to_kv_pool_allocator|init_kv_buffer|_allocate_host_buffer)$",
             "kv-pool",
         ),
         (
@@ -120,13 +123,13 @@ STAGE_FUNCTIONS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         ),
     )
 )
-_FORWARD = re.compile(r"torch/nn/modules|/layers/|/models/|forward")
-_SPECULATIVE = re.compile(r"^(?:verify|forward_target_verify|draft|draft_forward|forward_draft)$")
-_DRAFT_EXTEND = re.compile(r"draft_extend|forward_target_extend")
-EVENT_LOOP = re.compile(r"^(?:event_loop_\w+|run_event_loop|dispatch_event_loop)$")
+_FORWARD = Late(r"torch/nn/modules|/layers/|/models/|forward")
+_SPECULATIVE = Late(r"^(?:verify|forward_target_verify|draft|draft_forward|forward_draft)$")
+_DRAFT_EXTEND = Late(r"draft_extend|forward_target_extend")
+EVENT_LOOP = Late(r"^(?:event_loop_\w+|run_event_loop|dispatch_event_loop)$")
 
-PHASE_FUNCTIONS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
-    (re.compile(pattern), phase)
+PHASE_FUNCTIONS: tuple[tuple[Late[str], str], ...] = tuple(
+    (Late(pattern), phase)
     for pattern, phase in (
         (r"self_check|check_memory|on_idle|check_during_idle|_check_\w*leak|invariant_check|maybe_sleep", "idle"),
         (
@@ -157,11 +160,11 @@ def component_of(frames: Sequence[Frame]) -> str:
 
 _OF_SOURCE = (
     (
-        re.compile(r"\b(?:worker_pool|rdma_\w+|tcp_transport|transfer_\w+|ucx_\w+|nixl_\w+)\.(?:cpp|cc|h):\d+"),
+        Late(r"\b(?:worker_pool|rdma_\w+|tcp_transport|transfer_\w+|ucx_\w+|nixl_\w+)\.(?:cpp|cc|h):\d+"),
         "kv-transfer",
     ),
-    (re.compile(r"NCCL WARN|NCCL error|\bgloo\b"), "communication"),
-    (re.compile(r"sglang_router|sgl_model_gateway|http_request\{"), "router"),
+    (Late(r"NCCL WARN|NCCL error|\bgloo\b"), "communication"),
+    (Late(r"sglang_router|sgl_model_gateway|http_request\{"), "router"),
 )
 
 
