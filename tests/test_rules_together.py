@@ -35,6 +35,25 @@ def test_a_rule_can_ask_whether_ranks_show_different_values(sizes: tuple[int, ..
 
 
 @pytest.mark.parametrize(
+    ("free", "named"),
+    [
+        (("78.81", "19.36"), {"TP1"}),
+        (("78.81", "78.79"), set()),
+        (("47.10",), set()),
+        (("9.0", "9.1", "60.0"), {"TP0", "TP1"}),
+    ],
+)
+def test_a_rule_can_name_the_ranks_that_lie_far_below_the_others(free: tuple[str, ...], named: set[str]) -> None:
+    rule = simple(
+        "short", r"begin\. avail mem=(?P<avail>[\d.]+ GB)", captures="{avail: size}", differs="avail", apart="75"
+    )
+    lines = [f"[2026-05-01 10:00:01 TP{n}] Load weight begin. avail mem={size} GB" for n, size in enumerate(free)]
+    draft = [f"[2026-05-01 10:01:{n:02} TP{n}] Load weight begin. avail mem=3.10 GB" for n in range(len(free))]
+    found = signals_of("\n".join(lines + draft) + "\n", rule)
+    assert {str(m.rank) for m in found["short"].matches} == named if named else found == {}
+
+
+@pytest.mark.parametrize(
     ("text", "own", "other"),
     [
         (

@@ -67,6 +67,7 @@ def _rule() -> dict[str, Any]:
         "derive": _choice(*DERIVED, description="arithmetic that fills captures"),
         "min_same": {"type": "integer", "minimum": 1, "description": "that many matches with equal captures"},
         "differs": {**_TEXT, "description": "only where two ranks show different values of this capture"},
+        "apart": {"type": "integer", "minimum": 1, "description": "percent of the greatest first value of any rank"},
         "role": _choice(*words.RULE_ROLES),
         "severity": _choice(*words.SEVERITIES),
         "stages": _choices(words.STAGE_WORDS),

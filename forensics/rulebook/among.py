@@ -16,6 +16,8 @@ def kept(matches: list[Match], rule: Rule, table: EventTable) -> list[Match]:
         for match in matches:
             counts[match.captures] += match.count
         matches = [m for m in matches if counts[m.captures] >= rule.min_same]
+    if rule.differs and rule.apart:
+        return _far_below(matches, rule, table)
     if rule.differs and not _differ(matches, rule.differs, table):
         return []
     return matches
@@ -29,6 +31,21 @@ def _differ(matches: list[Match], capture: str, table: EventTable) -> bool:
         if rank is not None:
             last[rank] = dict(match.captures).get(capture)
     return len(last) > 1 and len(set(last.values())) > 1
+
+
+def _far_below(matches: list[Match], rule: Rule, table: EventTable) -> list[Match]:
+    """The matches of ranks whose first value lies below `apart` percent of the greatest first value of any rank.
+
+    The first, since a rank says such things once for each of its models: what the draft model finds free is no
+    disagreement between ranks."""
+    first: dict[Rank, tuple[float, Match]] = {}
+    for match in matches:
+        rank = match.rank or _above(table, match.row)
+        value = dict(match.captures).get(rule.differs)
+        if rank is not None and rank not in first and isinstance(value, (int, float)):
+            first[rank] = (float(value), match)
+    most = max((value for value, _ in first.values()), default=0.0)
+    return [match for value, match in first.values() if value * 100 < most * rule.apart]
 
 
 def _above(table: EventTable, row: int) -> Rank | None:

@@ -38,6 +38,7 @@ KEYS = (
     "min_count",
     "min_same",
     "differs",
+    "apart",
     "lifetime",
     "mechanism",
     "docs",
@@ -95,9 +96,11 @@ def _rule(reader: Reader, root: Located, fields: dict[str, Located], family: str
         last=last,
         mechanism=reader.text(fields.get("mechanism")),
         docs=reader.text(fields.get("docs")),
-        sources=read_sources(reader, fields.get("sources")),
+        sources=sources,
+        wordings=wordings,
         min_same=reader.whole(fields.get("min_same"), 1, 1),
         differs=reader.choice(fields.get("differs"), tuple(name for name, _ in captures), ""),
+        apart=reader.whole(fields.get("apart"), 0, 1),
         derive=reader.choice(fields.get("derive"), tuple(DERIVED), ""),
     )
 

@@ -37,9 +37,18 @@ class Rule:
     derive: str = ""
     min_same: int = 1
     differs: str = ""
+    apart: int = 0
+    """Percent: only ranks whose value of `differs` lies below this share of the greatest one."""
+    wordings: tuple[tuple[str, str], ...] = ()
+    """Pairs (pattern, source) where a source is stated for some wordings only."""
+
+    def stated_for(self, pattern: str) -> tuple[str, ...]:
+        """Sources that are stated for a wording: its own, and those of the whole rule."""
+        elsewhere = {source for _, source in self.wordings}
+        return tuple(s for s in self.sources if s not in elsewhere or (pattern, s) in self.wordings)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Match:
     """One place where a rule held: the row, its rank (None where the line carries none) and the typed captures.
     A flood of identical lines is folded: `count` tells how many rows it stands for."""

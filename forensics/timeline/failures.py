@@ -27,6 +27,7 @@ _KILLS = frozenset({"segfault", "gpu-fault", "device-assert", "native-abort", "p
 """Single lines that a process does not outlive. Any other line of a server that serves is about a request, or about a
 link to another process, until something says that the server died of it."""
 _IN_THREAD = re.compile(r"_bootstrap_inner|^run_with_exceptions_on_timeout$")
+_STANDSTILLS = frozenset({"watchdog", "collective-timeout", "health"})
 _HANG_KEYS = frozenset({"watchdog", "divergence", "health"})
 
 
@@ -55,7 +56,20 @@ def find_failures(
     name_signals(episodes, signals)
     first = causality.first_failure(table, episodes, ends.teardown, launch.reached == "serving", clock)
     deadly = frozenset(name for name, rule in rules.items() if rule.severity == "fatal")
-    return _finished(table, launch, ends, episodes, first, clock, deadly)
+    done = _finished(table, launch, ends, episodes, first, clock, deadly)
+    return _with_astray(done, blocks) if first is not None and first.first.key in _STANDSTILLS else done
+
+
+def _with_astray(launch: Launch, blocks: tuple[Block, ...]) -> Launch:
+    """Who stands elsewhere in the dumped stacks is the suspect of a standstill: stronger than who printed what."""
+    ranks, why = hang.astray(blocks, launch.rows)
+    if not ranks:
+        return launch
+    told = tuple(
+        replace(f, suspect_ranks=ranks[: suspects.MAX_SHOWN], suspect_why=why) if f.id == launch.first_failure else f
+        for f in launch.failures
+    )
+    return replace(launch, failures=told)
 
 
 def _asked_to_stop(ends: Ends) -> int | None:

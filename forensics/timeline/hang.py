@@ -103,6 +103,20 @@ def divergence(table: EventTable, blocks: tuple[Block, ...], inside: Rows) -> Fa
     return fault
 
 
+def astray(blocks: tuple[Block, ...], inside: Rows) -> tuple[tuple[Rank, ...], str]:
+    """The few ranks whose dumped stack stands elsewhere than that of more than half, with where; nobody without."""
+    found = [d for d in dumps(blocks, inside) if d.rank is not None and d.calls]
+    counts = Counter(d.calls for d in found)
+    if len(found) < 3 or len(counts) < 2:
+        return (), ""
+    most, times = counts.most_common(1)[0]
+    if times * 2 <= len(found):
+        return (), ""
+    odd = [d for d in found if d.calls != most]
+    ranks = tuple(d.rank for d in odd if d.rank is not None)
+    return ranks, f"its stack stands in {odd[0].place}, the others in {_named(most)}"
+
+
 def _telling(frames: tuple[Frame, ...]) -> Frame:
     """The innermost frame of the program that calls the collective's helper: it names the feature."""
     own = [f for f in frames if not _LIBRARY.search(f.file) and not component.PLUMBING.search(f.file)]
