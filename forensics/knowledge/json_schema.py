@@ -16,7 +16,8 @@ _SCALAR: dict[str, Any] = {"type": ["string", "number", "boolean", "null"]}
 _TEXTS: dict[str, Any] = {"type": "array", "items": _TEXT}
 _ID: dict[str, Any] = {"type": "string", "pattern": f"^(?:{words.ID.pattern})$"}
 _VERSION: dict[str, Any] = {"type": ["string", "number", "null"]}
-_SOURCES: dict[str, Any] = {"type": "array", "items": {"type": "string", "pattern": f"^(?:{words.SOURCE.pattern})$"}}
+_SOURCE: dict[str, Any] = {"type": "string", "pattern": f"^(?:{words.SOURCE.pattern})$"}
+_SOURCES: dict[str, Any] = {"type": "array", "items": _SOURCE}
 
 
 def schema_of(what: str) -> dict[str, Any]:
@@ -58,6 +59,8 @@ def _rule() -> dict[str, Any]:
         },
         ("any",),
     )
+    begins = {**_TEXT, "description": "beginning of the patterns that this source prints"}
+    of_wording = _object({"of": begins, "in": _SOURCE}, rule_schema.SOURCE_KEYS)
     properties = {
         "id": _ID,
         "title": _TEXT,
@@ -76,7 +79,7 @@ def _rule() -> dict[str, Any]:
         "lifetime": _object({"first": _VERSION, "last": _VERSION}),
         "mechanism": _TEXT,
         "docs": _TEXT,
-        "sources": _SOURCES,
+        "sources": {"type": "array", "items": {"anyOf": [_SOURCE, of_wording]}},
     }
     return _object({k: properties[k] for k in rule_schema.KEYS}, rule_schema.REQUIRED)
 

@@ -44,6 +44,7 @@ KEYS = (
     "docs",
     "sources",
 )
+SOURCE_KEYS = ("of", "in")
 MATCH_KEYS = ("any", "kinds", "not", "frames", "exception")
 REQUIRED = ("id", "title", "match", "role")
 
@@ -72,6 +73,7 @@ def _rule(reader: Reader, root: Located, fields: dict[str, Located], family: str
     first, last = read_lifetime(reader, fields.get("lifetime"))
     whole = "any" in parts and len(patterns) == len(parts["any"].items())
     captures = _captures(reader, fields.get("captures"), patterns) if whole else ()
+    sources, wordings = _sources(reader, fields.get("sources"), patterns)
     if family not in FAMILIES:
         near = "known families: " + ", ".join(FAMILIES)
         reader.fault("K005", f"the folder `{family}` is no rule family", root, near)
@@ -196,12 +198,32 @@ def read_version(reader: Reader, at: Located | None) -> str | None:
     return text
 
 
+def _sources(
+    reader: Reader, at: Located | None, patterns: tuple[str, ...]
+) -> tuple[tuple[str, ...], tuple[tuple[str, str], ...]]:
+    """Sources of a rule, and those stated for some wordings only, as pairs (pattern, source)."""
+    sources: list[str] = []
+    pairs: list[tuple[str, str]] = []
+    for item in reader.sequence(at):
+        fields = reader.keys(item, SOURCE_KEYS, SOURCE_KEYS, "a source of one wording") if item.fields() else {}
+        found = _source(reader, fields.get("in", item) if fields else item)
+        sources.append(found)
+        begin = reader.text(fields.get("of"))
+        meant = [p for p in patterns if begin and p.startswith(begin)]
+        pairs += [(p, found) for p in meant]
+        if fields.get("of") is not None and not meant:
+            hint = "write the beginning of a pattern of this rule, as it stands under `any`"
+            reader.fault("R113", f"no pattern begins with `{begin}`", fields["of"], hint)
+    return tuple(dict.fromkeys(sources)), tuple(dict.fromkeys(pairs))
+
+
 def read_sources(reader: Reader, at: Located | None) -> tuple[str, ...]:
     """Source references: `owner/repo#123`, `owner/repo@commit`, an address, or `run:`, `paper:`, `docs:`, `book:`."""
-    found = []
-    for item in reader.sequence(at):
-        text = reader.text(item)
-        if not SOURCE.fullmatch(text):
-            reader.fault("K009", f"`{text}` is no source", item, "write `owner/repo#123`, a web address or `run: name`")
-        found.append(text)
-    return tuple(found)
+    return tuple(_source(reader, item) for item in reader.sequence(at))
+
+
+def _source(reader: Reader, at: Located) -> str:
+    text = reader.text(at)
+    if not SOURCE.fullmatch(text):
+        reader.fault("K009", f"`{text}` is no source", at, "write `owner/repo#123`, a web address or `run: name`")
+    return text

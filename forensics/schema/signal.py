@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from forensics.frozen import frozen
 from forensics.schema.facts import Value
 from forensics.schema.rank import Rank
 from forensics.schema.span import Span
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Rule:
     """One observation, as a file in rules/ states it. See docs/rules.md for each key."""
 
@@ -60,7 +59,7 @@ class Match:
     block: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Signal:
     """A named observation inside one launch: the rule, and its matches in row order."""
 
