@@ -16,7 +16,8 @@ from forensics.engine.compiled_code import RADIX, SPREAD, available, loops
 from forensics.engine.lines import CHOSEN, POWERS, Columns, Lines, Picks, RankNumber, Selection, Tables
 from forensics.engine.mask import DIGITS_TO_ZERO
 from forensics.engine.numbers import PAD, Words8
-from forensics.engine.records import LONG_LINE, PARTS, SLOTS, SLOW, MaskTable
+from forensics.engine.record import ACCESS, ROW
+from forensics.engine.records import CLASSES, LONG_LINE, PARTS, SLOTS, SLOW, MaskTable
 from forensics.engine.thin import METRICS
 
 __all__ = ["CompiledKernel", "available", "prepare"]
@@ -30,6 +31,8 @@ RANKS = 2 * RANKS_AT_ONCE
 """Places for the ranks of one chunk, half of which are used; with more of them numpy thins the series."""
 
 
+FREE = -1
+"""Value of a place in the hash table of masks that is not taken."""
 RANK_PLACES = 1 << 14
 """Places in the hash table of ranks."""
 
@@ -54,7 +57,7 @@ class CompiledLines:
         self.count = -1
         while self.count < 0:
             self.count = kernel.split(padded)
-        self._start, self._length, self._ids, self._unknown = kernel.lines_table
+        self._start, self._length, self._ids, self._new, self._places = kernel.lines_table
 
     def line(self, index: int) -> bytes:
         index %= self.count
@@ -62,20 +65,29 @@ class CompiledLines:
         return bytes(self.padded[start : start + int(self._length[index])]).translate(DIGITS_TO_ZERO)
 
     def lookup(self, count: int) -> tuple[Array, Array, Array]:
-        ids, hashes = self._ids, self.kernel.state
-        fresh: dict[int, int] = {}
-        for number, index in enumerate(self._unknown[: int(hashes[0])].tolist()):
-            if index >= count:
-                break
-            key = int(hashes[1 + number])
-            found = fresh.get(key)
-            if found is None:
-                found = self.kernel.table[self.line(index)]
-                if self._length[index] <= LONG_LINE:
-                    fresh[key] = found
-            ids[index] = found
-        self.kernel.insert(fresh)
+        ids, missing = self._ids[: self.count], self.kernel.missing
+        if missing:
+            records, capped = self._read(self._new[:missing].tolist())
+            self.kernel.learn(self._places[:missing], records, capped is not None)
+            unknown = np.flatnonzero(ids < 0)
+            ids[unknown] = records[-2 - ids[unknown]]
+            if capped is not None:
+                # What the table says from here on depends on what it has seen before, line by line.
+                for index in range(capped + 1, self.count):
+                    ids[index] = self.kernel.table[self.line(index)]
         return ids[:count], self._start[:count], self._length[:count]
+
+    def _read(self, new: list[int]) -> tuple[Array, int | None]:
+        """Records of the lines that have new masks; and the line at which the table stopped to tell all shapes apart,
+        after which nothing was read."""
+        table = self.kernel.table
+        records = np.zeros(len(new), np.int32)
+        before = table.reader.capped
+        for number, index in enumerate(new):
+            records[number] = table[self.line(index)]
+            if table.reader.capped != before:
+                return records, index
+        return records, None
 
 
 class CompiledKernel:
@@ -86,8 +98,10 @@ class CompiledKernel:
         self._loops = loops()
         self.table = table
         self._generation = table.generation
-        self._keys, self._values = np.zeros(PLACES, np.uint64), np.full(PLACES, -1, np.int32)
-        self._used = 0
+        self._keys, self._values = np.zeros(PLACES, np.uint64), np.full(PLACES, FREE, np.int32)
+        self._used = self._before = 0
+        self.missing = 0
+        """New masks in the chunk, as long as their records are not known."""
         self._plain = np.zeros(LONG_LINE + 2 * PAD, np.uint8)
         self._text = 0
         self._places, self._ranks = _MetricPlaces(table), _RankNumbers()
@@ -98,16 +112,16 @@ class CompiledKernel:
     def _make_room(self, room: int) -> None:
         """Arrays for chunks of up to so many lines."""
         self._room = room
-        self.lines_table = np.zeros((4, room), np.int32)
-        self.state = np.zeros(room + 8, np.int64)
+        self.lines_table = np.zeros((5, room), np.int32)
         self._dropped = np.zeros(room, np.uint8)
-        self._picked = np.zeros((len(CHOSEN), 4, room), np.int32)
+        self._picked = np.zeros((CLASSES, 4, room), np.int32)
 
     def lines(self, padded: bytes | memoryview) -> Lines:
         if self._generation != self.table.generation or self._used > PLACES // 2:
             self._generation = self.table.generation
-            self._values.fill(-1)
-            self._used = 0
+            self._forget()
+        elif self.missing:
+            self._take_back()
         return CompiledLines(self, padded)
 
     def split(self, padded: bytes | memoryview) -> int:
@@ -115,32 +129,41 @@ class CompiledKernel:
         self._text = _address(np.frombuffer(padded, np.uint8)) + PAD
         # Past the cap the table decides anew about each line that it has not seen.
         longest = -1 if self.table.reader.capped else LONG_LINE
-        tables = _address(self._keys), _address(self._values), PLACES - 1, self._room
-        out = _address(self.lines_table), _address(self.state)
-        size = len(padded) - 2 * PAD
-        count = self._loops["split"](self._text, size, _address(self._plain), longest, *tables, *out)
+        state = np.zeros(2, np.int64)
+        tables = _address(self._keys), _address(self._values), PLACES - 1, self._used, self._room
+        text = self._text, len(padded) - 2 * PAD, _address(self._plain), longest, LONG_LINE
+        count = self._loops["split"](*text, *tables, _address(self.lines_table), _address(state))
         if count < 0:
             # To count the lines first would take as long as to split them.
             self._make_room(self._room * 4)
+            self._take_back()
+        else:
+            self.missing, used = state.tolist()
+            self._before, self._used = self._used, used
         return count
 
-    def insert(self, fresh: dict[int, int]) -> None:
-        """Remember new masks, as many as the table holds."""
-        for key, value in fresh.items():
-            if self._used >= PLACES * 3 // 4:
-                return
-            key &= (1 << 64) - 1
-            slot = key & (PLACES - 1)
-            while self._values[slot] >= 0:
-                slot = (slot + 1) & (PLACES - 1)
-            self._keys[slot], self._values[slot] = key, value
-            self._used += 1
+    def learn(self, places: Array, records: Array, capped: bool) -> None:
+        """Remember the records of the new masks."""
+        self.missing = 0
+        if capped:
+            self._forget()
+        else:
+            have = np.flatnonzero(places >= 0)
+            self._values[places[have]] = records[have]
+
+    def _take_back(self) -> None:
+        """Free the places of masks that were not read. They were taken last, so that no other is behind them."""
+        self._values[self._values < FREE] = FREE
+        self.missing, self._used = 0, self._before
+
+    def _forget(self) -> None:
+        self._values.fill(FREE)
+        self.missing = self._used = self._before = 0
 
     def select(self, ids: Array, dropped: Array | None) -> Selection:
         plan, marks = self.table.plan(), self.table.marks()
         status = self.table.slots()[0][0]
-        uses = np.zeros(plan.shape[1], np.int64)
-        state = np.zeros(5, np.int64)
+        uses, state = np.zeros(plan.shape[1], np.int64), np.zeros(CLASSES + 2, np.int64)
         gone = self._dropped if dropped is None else dropped.view(np.uint8)
         records = _address(marks), _address(plan[PARTS]), _address(uses), _address(plan[SLOTS])
         lines = len(ids), _address(self.lines_table), self._room, _address(gone)
@@ -150,10 +173,14 @@ class CompiledKernel:
             if not self._loops["select"](self._text, *lines, *records, *table, *out):
                 break
             # Glued lines have several parts each, so that there can be more of these than of lines.
-            self._picked = np.zeros((len(CHOSEN), 4, 4 * self._picked.shape[2]), np.int32)
+            self._picked = np.zeros((CLASSES, 4, 4 * self._picked.shape[2]), np.int32)
             uses.fill(0)
-        picks = {k: Picks(*self._picked[i, :, : state[i]]) for i, k in enumerate(CHOSEN)}
-        return Selection(uses, picks, int(state[3]), int(state[4]))
+        *counts, stamp_line, stamp_record = state.tolist()
+        picks = {kind: Picks(*self._picked[kind, :, : counts[kind]]) for kind in CHOSEN}
+        if counts[ACCESS]:
+            both = np.concatenate([self._picked[kind, :, : counts[kind]] for kind in (ROW, ACCESS)], axis=1)
+            picks[ROW] = Picks(*both[:, np.lexsort(both[1::-1])])
+        return Selection(uses, picks, stamp_line, stamp_record)
 
     def columns(self, words: Words8, tables: Tables, wanted: list[int], slots: Array, at: Array) -> Columns:
         numbers, constants = tables
@@ -192,7 +219,7 @@ class CompiledKernel:
         groups = RANKS, _address(keys), _address(ends), _address(best), _address(place)
         tables = _address(plan), plan.shape[1], _address(axes), *places
         left = self._loops["thin"](self._text, count, *where, *tables, *groups, _address(keep))
-        return None if left else np.flatnonzero(keep)
+        return None if left else np.flatnonzero(keep.view(bool))
 
 
 class _RankNumbers:
@@ -241,7 +268,7 @@ class _MetricPlaces:
         """End, width, fraction and sign by plan and column."""
         numbers, constants = self._table.slots()
         generation, have, places = self._of.get(columns, (-1, 0, np.zeros((0, len(columns), 4), np.int32)))
-        wanted = numbers.shape[2]
+        wanted = self._table.plans
         if generation != self._table.generation:
             have = 0
         if len(places) < wanted:

@@ -18,11 +18,14 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from forensics.engine.chunk import MAX_RANK
+from forensics.engine.record import ACCESS
+from forensics.engine.records import AXES, AXIS0, CLASSES, KINDS, MULTI, SLOTS, STAMP
 from forensics.errors import UsageError
 from forensics.knowledge.cache import cache_folder
 
 SIGNATURES = {
-    "split": "bibiusiisl",
+    "split": "bibiiusiiisl",
     "select": "bisibbslssisil",
     "thin": "bisssiisissidilsdsb",
     "ranks": "bislsislhihl",
@@ -35,7 +38,8 @@ RADIX = 10_000
 SPREAD = 0x9E3779B97F4A7C15
 """Spreads keys of ranks over the places of a hash table."""
 Loop = Callable[..., int]
-_SOURCES = ("compiled_code.py", "compiled_hash.py", "compiled_loops.py", "chunk.py", "record.py", "records.py")
+_SOURCES = ("compiled_code.py", "compiled_hash.py", "compiled_loops.py")
+_CONSTANTS = (MAX_RANK, ACCESS, AXES, AXIS0, CLASSES, KINDS, MULTI, SLOTS, STAMP)
 """What the machine code is made of."""
 _ELSEWHERE = ("llvm.", "memset", "memcpy", "memmove")
 """Functions that the machine code may call: LLVM's own and the C library's."""
@@ -100,7 +104,7 @@ def _key(llvm: Any) -> str:
     for source in _SOURCES:
         digest.update((Path(__file__).parent / source).read_bytes())
     machine = (llvm.get_default_triple(), llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten())
-    digest.update(repr((machine, llvm.llvm_version_info, sys.version_info[:2])).encode())
+    digest.update(repr((_CONSTANTS, machine, llvm.llvm_version_info, sys.version_info[:2])).encode())
     return digest.hexdigest()[:40]
 
 

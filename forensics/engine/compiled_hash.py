@@ -44,6 +44,25 @@ def word_at(_context: Any, text: Any, at: Any) -> Any:
     return _types.uint64(_TEXT, types.int64), _word_at
 
 
+@_loose  # type: ignore[untyped-decorator]
+def fetch(_context: Any, text: Any, at: Any) -> Any:
+    """Ask for the 256 bytes from `at` on, which will be read soon."""
+    return _types.void(_TEXT, _types.int64), _fetch
+
+
+def _fetch(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+    text, at = arguments
+    short = ir.IntType(32)
+    name = "llvm.prefetch.p0"
+    pointer = _BYTE.as_pointer()
+    kind = ir.FunctionType(ir.VoidType(), [pointer, short, short, short])
+    ask = builder.module.globals.get(name) or ir.Function(builder.module, kind, name)
+    for line in range(0, 256, 64):
+        place = builder.gep(text, [builder.add(at, ir.Constant(_WORD, line))], source_etype=_BYTE)
+        builder.call(ask, [place, *(ir.Constant(short, n) for n in (0, 3, 1))])
+    return context.get_dummy_value()
+
+
 def _word_at(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
     text, at = arguments
     place = builder.gep(text, [at], source_etype=_BYTE)

@@ -15,9 +15,9 @@ from numba import types as numba_types
 
 from forensics.engine.chunk import MAX_RANK
 from forensics.engine.compiled_code import RADIX, SPREAD
-from forensics.engine.compiled_hash import masked_line, word_at
-from forensics.engine.record import ACCESS, BLANK, DECODE, PREFILL
-from forensics.engine.records import AXES, AXIS0, KINDS, MULTI, SLOTS, STAMP
+from forensics.engine.compiled_hash import fetch, masked_line, word_at
+from forensics.engine.record import ACCESS
+from forensics.engine.records import AXES, AXIS0, CLASSES, KINDS, MULTI, SLOTS, STAMP
 
 _helper: Any = numba.njit(error_model="numpy", inline="always")
 _cfunc: Any = cfunc
@@ -30,6 +30,8 @@ _KINDS = {
     "u": _types.uint64,
     "d": _types.float64,
 }
+FREE = -1
+"""Value of a place in the hash table of masks that is not taken; lower ones are masks whose record is not known yet."""
 GOOD = 400
 """Statuses below this one are those of answers."""
 LONGEST_NAME = 64
@@ -67,7 +69,7 @@ def _number(text: Any, end: int, width: int, fraction: int, negative: int, power
 def _place(keys: Any, values: Any, last: int, key: Any) -> Any:
     """Where a key stands in the hash table, or would stand."""
     slot = np.int64(key & np.uint64(last))
-    while values[slot] >= 0 and keys[slot] != key:
+    while values[slot] != FREE and keys[slot] != key:
         slot = (slot + 1) & last
     return slot
 
@@ -112,14 +114,27 @@ def _without_ids(text: Any, at: int, length: int, out: Any) -> bool:
 
 
 def split(
-    text: Any, stop: int, plain: Any, longest: int, keys: Any, values: Any, last: int, room: int, table: Any, state: Any
+    text: Any,
+    stop: int,
+    plain: Any,
+    longest: int,
+    remembered: int,
+    keys: Any,
+    values: Any,
+    last: int,
+    used: int,
+    room: int,
+    table: Any,
+    state: Any,
 ) -> int:
     """Find the lines of [0, stop), look their masks up. Gives their number, -1 where there are more than `room`.
 
-    `table` has rows of `room`: start, length, record (-1: unknown), and the index of each unknown line, in order;
-    `plain` gets their hashes behind the scratch line. A line of at most `longest` bytes that is unknown is looked up
-    once more without the ids in it."""
+    `table` has rows of `room`: start, length and record of each line, then of each new mask the index of its first line
+    and its place in the hash table (-1: it has none, as lines longer than `remembered`). The n-th new mask, from 0 on,
+    stands as record -2 - n there and in its lines. A line of at most `longest` bytes whose mask is new is looked up
+    without the ids in it, the scratch line `plain`. `state` gets the number of new masks and of places taken."""
     length: Any
+    record: Any
     count, missing, position = 0, 0, 0
     while position < stop:
         if count == room:
@@ -129,21 +144,26 @@ def split(
         if position + length > stop:
             length = stop - position
         slot = _place(keys, values, last, key)
-        record = values[slot]
-        if record < 0:
-            if length <= longest and _without_ids(text, position, length, plain):
-                found, key = masked_line(plain, 0)
-                record = values[_place(keys, values, last, key)]
-            if record < 0:
-                table[3 * room + missing] = count
-                state[1 + missing] = np.int64(key)
-                missing += 1
+        if values[slot] == FREE and length <= longest and _without_ids(text, position, length, plain):
+            found, key = masked_line(plain, 0)
+            slot = _place(keys, values, last, key)
+        record = np.int64(values[slot])
+        if record == FREE:
+            record = -2 - missing
+            table[3 * room + missing] = count
+            table[4 * room + missing] = -1
+            if length <= remembered and 4 * used < 3 * last:
+                keys[slot] = key
+                values[slot] = record
+                table[4 * room + missing] = slot
+                used += 1
+            missing += 1
         table[count] = position
         table[room + count] = length
         table[2 * room + count] = record
         count += 1
         position = position + length + 1
-    state[0] = missing
+    state[0], state[1] = missing, used
     return count
 
 
@@ -163,13 +183,15 @@ def select(
     size: int,
     state: Any,
 ) -> int:
-    """Count the records of the parts of `count` lines and pick those that anybody looks at. 0, or -1: no room.
+    """Count the records of the parts of `count` lines and sort the parts by class. 0, or -1: no room.
 
-    `lines` as `split` left them (`dropped`: 1 for a line that the one above took in). `out` has for rows, decode and
-    prefill batches four rows of `size` each: line, record, and line and record of the last stamp (-1: none). Access
-    lines with a plain good status are only counted. `state` gets the three numbers and the last stamp."""
-    rows, decodes, prefills = 0, 0, 0
+    `lines` as `split` left them (`dropped`: 1 for a line that the one above took in). `out` has for each class four
+    rows of `size`: line, record, and line and record of the last stamp (-1: none). Access lines with a plain good
+    status are only counted. `state` gets the number of each class and the last stamp."""
+    kind: Any
     stamp_line, stamp_record = -1, -1
+    for kind in range(CLASSES):
+        state[kind] = 0
     for i in range(count):
         if dropped[i]:
             continue
@@ -182,30 +204,31 @@ def select(
             mark = marks[record]
             if mark & STAMP:
                 stamp_line, stamp_record = i, record
-            kind = mark & KINDS
-            if kind == BLANK:
-                continue
-            if kind == DECODE:
-                at, decodes = size * 4 + decodes, decodes + 1
-            elif kind == PREFILL:
-                at, prefills = size * 8 + prefills, prefills + 1
-            else:
-                if kind == ACCESS:
-                    slot = slots[record]
-                    if slot >= 0:
-                        width = status[2 * stride + slot]
-                        plain = 0 < width <= 3 and not status[3 * stride + slot] and not status[4 * stride + slot]
-                        end = lines[i] + status[stride + slot]
-                        if plain and _eight(text, end, width) < np.uint64(GOOD):
-                            continue
-                at, rows = rows, rows + 1
-            if rows > size or decodes > size or prefills > size:
+            # No branch by class: they alternate as they please.
+            kind = np.int64(mark & KINDS)
+            place = 4 * size * kind + state[kind]
+            out[place] = i
+            out[size + place] = record
+            out[2 * size + place] = stamp_line
+            out[3 * size + place] = stamp_record
+            state[kind] += 1
+            if state[kind] == size:
                 return -1
-            out[at] = i
-            out[size + at] = record
-            out[2 * size + at] = stamp_line
-            out[3 * size + at] = stamp_record
-    state[0], state[1], state[2], state[3], state[4] = rows, decodes, prefills, stamp_line, stamp_record
+    kept = 0
+    start = 4 * size * ACCESS
+    for n in range(start, start + state[ACCESS]):
+        slot = slots[out[size + n]]
+        if slot >= 0:
+            width = status[2 * stride + slot]
+            plain = 0 < width <= 3 and not status[3 * stride + slot] and not status[4 * stride + slot]
+            end = lines[out[n]] + status[stride + slot]
+            if plain and _eight(text, end, width) < np.uint64(GOOD):
+                continue
+        for row in range(4):
+            out[row * size + start + kept] = out[row * size + n]
+        kept += 1
+    state[ACCESS] = kept
+    state[CLASSES], state[CLASSES + 1] = stamp_line, stamp_record
     return 0
 
 
@@ -268,6 +291,8 @@ def thin(
     group: Any
     used, bucket, beyond = 0, -1, -1
     for i in range(count):
+        if i + 6 < count:
+            fetch(text, np.int64(at[line[i + 6]]))
         start = at[line[i]]
         if base + start >= beyond:
             bucket = (base + start) // step

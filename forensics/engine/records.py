@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -38,6 +39,8 @@ LONG_LINE = 8192
 """Longer lines are read by their head only and are not remembered as masks."""
 MASK_CAP = 40_000
 """Masks remembered at once; a full table is emptied between chunks."""
+CLASSES = 5
+"""How many classes of records there are: ROW, DECODE, PREFILL, ACCESS, BLANK."""
 KINDS, STAMP, MULTI, PARTIAL_MARK = 7, 8, 16, 32
 """Bits of a record's mark: its class, that it bears a stamp, that further records of the line follow, that its message
 goes on in the next line."""
@@ -71,6 +74,7 @@ class MaskTable(dict[bytes, int]):
         self._coarse_records: dict[tuple[Head, str, int], int] = {}
         self._plan = np.zeros((WIDTH, 0), np.int32)
         self._marks = np.zeros(0, np.uint8)
+        self._planned = self._slotted = 0
         self._slot_rows: list[npt.NDArray[np.int32]] = []
         self._constants: list[npt.NDArray[np.float64]] = []
         self._slot_table = np.zeros((SLOT_COLUMNS, 5, 0), np.int32)
@@ -181,13 +185,20 @@ class MaskTable(dict[bytes, int]):
             shape = (shape[0], OTHER_SHAPE)
         return self.shapes.setdefault(shape, len(self.shapes))
 
+    @property
+    def plans(self) -> int:
+        """Number plans of hot masks so far."""
+        return len(self._slot_rows)
+
     def plan(self) -> npt.NDArray[np.int32]:
-        """Records as one array, field by record; they keep their numbers until `forget`."""
-        have = self._plan.shape[1]
-        if have < len(self._rows):
-            fresh = np.array(self._rows[have:], dtype=np.int32).T
-            self._plan = np.ascontiguousarray(np.concatenate([self._plan, fresh], axis=1))
-            self._marks = _marked(self._plan)
+        """Records as one array, field by record, with room behind them; they keep their numbers until `forget`."""
+        have, wanted = self._planned, len(self._rows)
+        if have < wanted:
+            self._plan = _roomy(self._plan, have, wanted)
+            self._plan[:, have:wanted] = np.array(self._rows[have:], dtype=np.int32).T
+            self._marks = _roomy(self._marks, have, wanted)
+            self._marks[have:wanted] = _marked(self._plan[:, have:wanted])
+            self._planned = wanted
         return self._plan
 
     def marks(self) -> npt.NDArray[np.uint8]:
@@ -196,13 +207,15 @@ class MaskTable(dict[bytes, int]):
         return self._marks
 
     def slots(self) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.float64]]:
-        """Places of numbers (column, field, plan) and constants (column, plan) of the hot masks."""
-        have = self._slot_table.shape[2]
-        if have < len(self._slot_rows):
-            fresh = np.stack(self._slot_rows[have:], axis=2)
-            self._slot_table = np.ascontiguousarray(np.concatenate([self._slot_table, fresh], axis=2))
-            constants = np.stack(self._constants[have:], axis=1)
-            self._constant_table = np.ascontiguousarray(np.concatenate([self._constant_table, constants], axis=1))
+        """Places of numbers (column, field, plan) and constants (column, plan) of the hot masks, with room behind
+        them."""
+        have, wanted = self._slotted, len(self._slot_rows)
+        if have < wanted:
+            self._slot_table = _roomy(self._slot_table, have, wanted)
+            self._slot_table[:, :, have:wanted] = np.stack(self._slot_rows[have:], axis=2)
+            self._constant_table = _roomy(self._constant_table, have, wanted)
+            self._constant_table[:, have:wanted] = np.stack(self._constants[have:], axis=1)
+            self._slotted = wanted
         return self._slot_table, self._constant_table
 
     def forget(self) -> None:
@@ -213,15 +226,22 @@ class MaskTable(dict[bytes, int]):
         self.generation += 1
         self._coarse_records = {}
         self._rows = []
-        self._plan = np.zeros((WIDTH, 0), np.int32)
-        self._marks = np.zeros(0, np.uint8)
+        self._planned = self._slotted = 0
         self._slot_rows = []
         self._constants = []
-        self._slot_table = self._slot_table[:, :, :0]
-        self._constant_table = self._constant_table[:, :0]
+
+
+def _roomy(table: npt.NDArray[Any], have: int, wanted: int) -> npt.NDArray[Any]:
+    """A table of at least `wanted` places in its last axis, the first `have` of them as they were."""
+    if table.shape[-1] >= wanted:
+        return table
+    grown = np.zeros((*table.shape[:-1], 2 * wanted), table.dtype)
+    grown[..., :have] = table[..., :have]
+    return grown
 
 
 def _marked(plan: npt.NDArray[np.int32]) -> npt.NDArray[np.uint8]:
     """The marks of records."""
     stamps, parts, partial = (plan[FORM] > 0) * STAMP, (plan[PARTS] > 1) * MULTI, (plan[PARTIAL] != 0) * PARTIAL_MARK
-    return (plan[CLASS] + stamps + parts + partial).astype(np.uint8)
+    marks: npt.NDArray[np.uint8] = (plan[CLASS] + stamps + parts + partial).astype(np.uint8)
+    return marks
