@@ -159,3 +159,18 @@ def test_newest_first_export_is_read_from_the_end(tmp_path: Path) -> None:
     assert table.line.tolist() == sorted(table.line.tolist(), reverse=True)
     assert table.infos[0].notes == ["newest line first: read from the end"]
     assert table.series["decode"].row.tolist() == [3]
+
+
+@pytest.mark.parametrize("prefix", ["sgl-0 server ", "[pod/sgl-0/server] ", "gpu-node-3: ", "sglang-1  | ", ""])
+def test_a_start_that_dies_without_any_log_header_is_read_behind_its_wrapper(tmp_path: Path, prefix: str) -> None:
+    lines = [
+        "Traceback (most recent call last):",
+        '  File "/opt/x/server_args.py", line 812, in prepare_server_args',
+        "    return ServerArgs.from_cli_args(raw)",
+        '  File "/opt/x/model_config.py", line 402, in __init__',
+        "    raise ValueError(msg)",
+        "ValueError: User-specified context_length (9000) is greater than the derived context_length (4000).",
+    ]
+    table = scan([write(tmp_path, [prefix + line for line in lines])], Options())
+    assert [table.kind(row) for row in range(len(table))][-1] == "exception"
+    assert table.text(len(table) - 1).startswith("ValueError")

@@ -46,6 +46,8 @@ class General:
     collect: tuple[tuple[str, str], ...] = ()
     do: tuple[tuple[str, str], ...] = ()
     settled: bool = False
+    waited: bool = False
+    """The failing line is that of a rank that waited: what it waited for is not told by it."""
 
 
 def read(case: Case) -> General | None:
@@ -56,7 +58,8 @@ def read(case: Case) -> General | None:
     for reader in _READERS:
         found = reader(case, failure)
         if found is not None:
-            return replace(found, settled=found.settled or reader in _SETTLED)
+            waited = reader is _silent_rank
+            return replace(found, settled=found.settled or reader in _SETTLED, waited=waited)
     return _exception(case, failure)
 
 
@@ -153,7 +156,8 @@ def _silent_rank(case: Case, failure: Failure) -> General | None:
         why = f"the ranks that report waited; {who} {failure.suspect_why or 'did not answer'}".rstrip()
         title = f"{who} stopped taking part{_during(failure)}"
     else:
-        why = "the ranks that report waited for a peer; the log does not show which one"
+        who = failure.suspect_why or "the log does not show which one"
+        why = f"the ranks that report waited for a peer; {who}"
         title = f"A rank stopped taking part{_during(failure)}"
     work = last_work(case, failure)
     if work is not None:

@@ -78,6 +78,7 @@ def diagnose_launch(
     explained = any(j.candidate.role in (DIRECT, ASSUMED, SYMPTOM) or j.verdict == LIKELY for j in live)
     reading = general.read(case)
     shown = not explained or (failure is not None and live[0].candidate.role == SYMPTOM)
+    shown = shown or (reading is not None and reading.waited and live[0].candidate.must is None)
     claimed = any(j.evidence.comparison for j in live) or _told(live)
     unclaimed = None if claimed else next(iter(around.pairs), None)
     near = similar.nearest(failure.text, findings, _raised(case, failure)) if failure and not explained else []

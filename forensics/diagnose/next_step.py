@@ -62,7 +62,8 @@ def _separating(
 ) -> list[NextStep]:
     """Experiments and data where no cause is established. What only waits longer comes last: it hides the sign."""
     tests, longer = _experiments(case, live, (case, *alike))
-    steps = [*tests]
+    blind = general is not None and general.waited and all(j.candidate.must is None for j in live)
+    steps = [*_collected(general.collect), *tests] if general is not None and blind else [*tests]
     failure = case.launch.failure(case.launch.first_failure)
     if not live:
         steps += [NextStep(kind="experiment", do=do, command=command) for do, command in _direct(general)]

@@ -14,6 +14,8 @@ from forensics.ingest.sources import Source
 
 PROBES = 8
 _HEADER = "[0000-00-00 00:00:00"
+_TRACEBACK = "Traceback (most recent call last):"
+LEAST_LINES = 4
 _LEVEL = re.compile(r"\b(?:DEBUG|INFO|WARNING|ERROR|CRITICAL)\b")
 ANY_LEVEL = "(?:DEBUG|INFO|WARNING|ERROR|CRITICAL)"
 _ZEROS = re.compile("0+")
@@ -67,10 +69,24 @@ def find_preamble(masked: list[str], forced: str | None) -> str | None:
             found[_LEVEL.sub(ANY_LEVEL, _ZEROS.sub(r"\\d+", re.escape(mask[:at])))] += 1
     frequent = sorted(pattern for pattern, count in found.items() if count >= 3 and count * 20 >= len(masked))
     if not frequent:
-        return None
+        return _before_traceback(masked)
     pattern = "|".join(frequent)
     matches = re.compile(pattern, re.ASCII).match
     return pattern if sum(matches(mask) is not None for mask in masked) * 2 > len(masked) else None
+
+
+def _before_traceback(masked: list[str]) -> str | None:
+    """What stands before nearly every line of a log without any log header (a start that died in its imports or in
+    its arguments), found by the one text that Python begins a report with."""
+    for mask in masked:
+        at = mask.find(_TRACEBACK, 1, 160)
+        if at <= 0 or headers().split(mask).body_at >= at:  # the second: a wrapper that is known
+            continue
+        prefix = mask[:at]
+        held = sum(other.startswith(prefix) for other in masked)
+        if prefix.strip() and len(masked) >= LEAST_LINES and held * 5 >= len(masked) * 4:
+            return _ZEROS.sub(r"\\d+", re.escape(prefix))
+    return None
 
 
 class _Stamps:

@@ -191,7 +191,7 @@ def _launch(table: EventTable, blocks: tuple[Block, ...], options: Options, grou
 
 def _from_top(table: EventTable, rows: Rows, marks: tuple[StageMark, ...]) -> bool:
     """Without server_args the head may still be whole: nothing yet speaks of a server that was up before."""
-    if table.kind(int(rows[0])) in ("frame", "frame-source", "exception", "chain", "sigquit"):
+    if table.kind(int(rows[0])) in ("frame", "frame-source", "exception", "chain", "sigquit", "pg-watchdog"):
         return False
     early = int(rows[min(len(rows) - 1, 3)])
     if any(s.row.size and _busy(s, table, rows) and int(s.row[0]) <= early for s in table.series.values()):

@@ -55,7 +55,7 @@ def _startup(fault: Fault, frames: tuple[Frame, ...], stage: str, truncated: boo
             return "warmup"
         return component.phase_of(frames) or "unknown"
     if stage == "unknown":
-        return component.phase_of(frames) or stage
+        return component.phase_of(frames) or _named_phase(fault) or stage
     if stage == "config" and (component.is_scheduler(fault.frames) or fault.key == "child-died"):
         return "init"
     return stage
@@ -67,11 +67,16 @@ def _phase(table: EventTable, fault: Fault, frames: tuple[Frame, ...], mode: str
     told = component.phase_of(frames)
     if told is not None:
         return told
+    return _named_phase(fault) or last_batch(table, fault.head) or "unknown"
+
+
+def _named_phase(fault: Fault) -> str | None:
+    """The phase that the message itself names."""
     named = _NAMED.search(fault.text)
-    if named:
-        word = (named.group(1) or named.group(2)).lower()
-        return "prefill" if word in ("prefill", "extend") else "decode"
-    return last_batch(table, fault.head) or "unknown"
+    if named is None:
+        return None
+    word = (named.group(1) or named.group(2)).lower()
+    return "prefill" if word in ("prefill", "extend") else "decode"
 
 
 def last_batch(table: EventTable, row: int) -> str | None:

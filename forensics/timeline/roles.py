@@ -50,6 +50,7 @@ NOISE_PHRASES = _phrases(
     ("coredump", r"coredump|^CUDA user-triggered"),
     ("watchdog-info", r"^Scheduler debug info|^scheduler\.cur_batch"),
     ("gc-hook", r"^post-warmup freeze_gc failed"),
+    ("tool-call-text", r"^Failed to parse JSON part: |^Error in (?:detect_and_parse|parse_streaming_increment)\b"),
     ("leak-report", r"^nanobind:|^\s*- leaked|leaked semaphore|leaked shared_memory"),
     ("retract", r"^KV cache pool is full\. Retract requests|^Decode out of memory happened"),
     ("abort-unknown-rid", r"^Abort request for rid=\S+ not found"),

@@ -50,6 +50,8 @@ def suspects(table: EventTable, launch: Launch, episode: Episode, others: list[E
     every = launch.expected or launch.seen
     if fault.key == "divergence":
         return (tuple(r for r in episode.ranks), fault.go_to)
+    if fault.key == "collective-timeout" and not every:
+        return (), _missing_number(episode)
     if fault.source == "cuda-assert" or len(every) < 2:
         return NOBODY
     if fault.key == "health":
@@ -74,6 +76,16 @@ def suspects(table: EventTable, launch: Launch, episode: Episode, others: list[E
     if len(episode.ranks) == 1 and len(every) > 1:
         return episode.ranks, "only this rank states the failure"
     return NOBODY
+
+
+def _missing_number(episode: Episode) -> str:
+    """The global ranks without a timeout line between those that have one, where the log names no rank otherwise."""
+    held = {f.global_rank for f in episode.faults if f.global_rank is not None}
+    quiet = sorted(set(range(max(held, default=0))) - held)
+    if len(held) < 3 or not quiet or len(quiet) > len(held) * _ONLY_SOME:
+        return ""
+    names = ", ".join(str(n) for n in quiet[:8])
+    return f"global rank {names} has no timeout line while {len(held)} others have one: it came late, or left"
 
 
 def _odd_batch(table: EventTable, launch: Launch) -> Suspects:
