@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import forensics
+from forensics.late import Late
 
 LIMIT = 1 << 16
 """Characters of one line that the program reads at most (engine/table.py)."""
@@ -38,6 +39,8 @@ def modules() -> Iterator[Any]:
 def _inside(value: Any, depth: int = 0) -> Iterator[re.Pattern[Any]]:
     if isinstance(value, re.Pattern):
         yield value
+    elif isinstance(value, Late):
+        yield re.compile(value.pattern, value.flags)
     elif depth < 4 and isinstance(value, list | tuple | set | frozenset):
         for item in value:
             yield from _inside(item, depth + 1)
@@ -50,7 +53,7 @@ def _inside(value: Any, depth: int = 0) -> Iterator[re.Pattern[Any]]:
 
 
 def patterns() -> list[tuple[str, re.Pattern[Any]]]:
-    """All compiled patterns that modules hold, and those of the line and header grammars; each once, with its place."""
+    """All patterns that modules hold, compiled or to be compiled, and those of the line and header grammars; each once, with its place."""
     found: dict[tuple[Any, int], tuple[str, re.Pattern[Any]]] = {}
     for module in modules():
         for name, value in vars(module).items():

@@ -6,18 +6,16 @@ Input is one message, decoded as latin-1, without wrapper, header and ANSI codes
 from __future__ import annotations
 
 import re
-from functools import cache, cached_property
+from functools import cache
 from pathlib import Path
-from typing import Any
 
-import re2
 from lark import Token, Tree
 from lark.exceptions import UnexpectedInput
 
 from forensics.frozen import frozen
 from forensics.grammar.build import make_parser
 from forensics.grammar.tables import table_key
-from forensics.grammar.terminals import alternation, anchored, relaxed
+from forensics.grammar.terminals import Heads
 from forensics.knowledge.cache import read_cache, write_cache
 
 HOT = ("decode-batch", "prefill-batch", "access")
@@ -52,24 +50,19 @@ class LineGrammar:
 
     def __init__(self) -> None:
         self.lark = make_parser(
-            _source(), parser="lalr", lexer="contextual", g_regex_flags=re.ASCII, maybe_placeholders=False
+            _source(),
+            parser="lalr",
+            lexer="contextual",
+            start=["start", "hot"],
+            g_regex_flags=re.ASCII,
+            maybe_placeholders=False,
         )
         self.kind_of = self._first_terminals()
         heads = sorted(
             (t for t in self.lark.terminals if t.name in self.kind_of),
             key=lambda t: (-t.priority, -t.pattern.max_width, -len(t.pattern.value), t.name),
         )
-        patterns = [(t.name, t.pattern.to_regexp()) for t in heads]
-        self._patterns = patterns
-        quick, contained = anchored(patterns)
-        self._quick = alternation(quick)
-        self._contained = re2.compile("|".join(f"(?:{c})" for c in contained).encode(), _re2_options())
-        self._telling = _telling([pattern for name, pattern in quick if name != "TEXT"], contained)
-
-    @cached_property
-    def _heads(self) -> re.Pattern[str]:
-        """All first terminals; most logs have no line that needs them."""
-        return alternation(self._patterns)
+        self._heads = Heads([(t.name, t.pattern.to_regexp()) for t in heads if t.name != "TEXT"])
 
     def _first_terminals(self) -> dict[str, str]:
         kinds = {}
@@ -88,10 +81,13 @@ class LineGrammar:
         """Parse with the full grammar; a message that breaks inside a hot line keeps the kind of its head."""
         if not message or message.isspace():
             return LineParse("blank", "BLANK")
+        return self._parsed(message, "start") or self.glance(message)
+
+    def _parsed(self, message: str, start: str) -> LineParse | None:
         try:
-            tree = self.lark.parse(message)
+            tree = self.lark.parse(message, start)
         except UnexpectedInput:
-            return self.glance(message)
+            return None
         body = tree.children[0]
         assert isinstance(body, Tree)
         kind = str(body.data).replace("_", "-")
@@ -100,33 +96,17 @@ class LineGrammar:
         return LineParse(kind, terminal, tuple(_fields(body)) if kind in HOT else ())
 
     def read(self, message: str) -> LineParse:
-        """What `parse` gives: the lexer names the kind, and the parser is only asked where numbers have places."""
+        """What `parse` gives: the first terminal names the kind, and the parser is only asked where numbers have places
+        (it then need not know how lines of other kinds begin)."""
         if not message or message.isspace():
             return LineParse("blank", "BLANK")
         seen = self.glance(message)
-        return self.parse(message) if seen.kind in HOT else seen
+        return (self._parsed(message, "hot") if seen.kind in HOT else None) or seen
 
     def glance(self, message: str) -> LineParse:
         """Kind by the first terminal alone, without the places of numbers."""
-        text = message.encode("latin-1", "replace")
-        if self._telling is not None and self._telling.search(text) is None:
-            return LineParse("text", "TEXT")
-        heads = self._heads if self._contained.search(text) else self._quick
-        match = heads.match(message)
-        if match is None or not match.lastgroup:
-            return LineParse("text", "TEXT")
-        return LineParse(self.kind_of[match.lastgroup], match.lastgroup)
-
-
-def _telling(heads: list[str], contained: list[str]) -> Any:
-    """What a line of free words lacks: it starts like no terminal and holds nothing that one looks for. None where RE2
-    cannot say so (then every line is asked)."""
-    begins = "|".join(f"(?:{relaxed(p)})" for p in heads)
-    holds = "|".join(f"(?:{relaxed(c)})" for c in contained)
-    try:
-        return re2.compile(f"^(?:{begins})|{holds}".encode("latin-1"), _re2_options())
-    except (re2.error, UnicodeEncodeError):
-        return None
+        terminal = self._heads.first(message)
+        return LineParse(self.kind_of[terminal], terminal) if terminal else LineParse("text", "TEXT")
 
 
 def _fields(body: Tree[Token]) -> list[FieldPlace]:
@@ -149,14 +129,6 @@ def _fields(body: Tree[Token]) -> list[FieldPlace]:
         elif token.type == "NAN" and "inf" in str(token):
             found.append(FieldPlace(label, constant=float(str(token))))
     return sorted(found, key=lambda f: f.start)
-
-
-def _re2_options() -> re2.Options:
-    options = re2.Options()
-    options.encoding = re2.Options.Encoding.LATIN1
-    options.log_errors = False
-    options.max_mem = 64 << 20
-    return options
 
 
 def _source() -> str:

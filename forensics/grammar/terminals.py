@@ -4,32 +4,48 @@ from __future__ import annotations
 
 import re
 
+import re2
+
+from forensics.late import Late
+
 _SCANS = re.compile(r"\[\^(?:\\n|\n|\{\})\]\{\d+,\d+\}\?")
 """An alternative that begins by skipping text, to find something further on in the line."""
 
 
-def alternation(terminals: list[tuple[str, str]]) -> re.Pattern[str]:
-    """One pattern that tries the terminals in their order; `lastgroup` names the one that matched."""
-    return re.compile("|".join(f"(?P<{name}>{pattern})" for name, pattern in terminals), re.ASCII)
+class Heads:
+    """Which of many terminals a text begins with: the first one in their order that matches.
+
+    One set in RE2 names those that may (see `relaxed`); only they are tried. So a run compiles the few that its log
+    needs, and of a line of free words nothing more is asked."""
+
+    def __init__(self, terminals: list[tuple[str, str]]) -> None:
+        self._terminals: list[tuple[str, Late[str]]] = [(name, Late(pattern, re.ASCII)) for name, pattern in terminals]
+        self._set = re2.Set.SearchSet(_options())
+        self._owners: list[int] = []
+        for number, (_, pattern) in enumerate(terminals):
+            for alternative in alternatives(pattern):
+                skip = _SCANS.match(alternative)
+                telling = relaxed(alternative[skip.end() :]) if skip else f"^(?:{relaxed(alternative)})"
+                self._set.Add(telling.encode("latin-1"))
+                self._owners.append(number)
+        self._set.Compile()
+
+    def first(self, text: str) -> str | None:
+        """Name of the terminal, or None. The text holds latin-1 characters only."""
+        near: set[int] = {self._owners[n] for n in self._set.Match(text.encode("latin-1", "replace")) or ()}
+        for number in sorted(near):
+            name, pattern = self._terminals[number]
+            if pattern.match(text):
+                return name
+        return None
 
 
-def anchored(terminals: list[tuple[str, str]]) -> tuple[list[tuple[str, str]], list[str]]:
-    """Split terminals into what can match without skipping text, and what the skipping alternatives look for.
-
-    Where none of the latter occurs in a line, the former decide alone, and much faster."""
-    quick: list[tuple[str, str]] = []
-    contained: list[str] = []
-    for name, pattern in terminals:
-        kept = []
-        for alternative in alternatives(pattern):
-            skip = _SCANS.match(alternative)
-            if skip:
-                contained.append(alternative[skip.end() :])
-            else:
-                kept.append(alternative)
-        if kept:
-            quick.append((name, "|".join(kept)))
-    return quick, contained
+def _options() -> re2.Options:
+    options = re2.Options()
+    options.encoding = re2.Options.Encoding.LATIN1
+    options.log_errors = False
+    options.max_mem = 64 << 20
+    return options
 
 
 def relaxed(pattern: str) -> str:
@@ -39,7 +55,10 @@ def relaxed(pattern: str) -> str:
     while at < len(pattern):
         char = pattern[at]
         if char == "\\":
-            out.append(pattern[at : at + 2])
+            pair = pattern[at : at + 2]
+            if pair == r"\s":  # RE2's blanks lack the vertical tab
+                pair = r"\s\v" if inside else r"[\s\v]"
+            out.append(pair)
             at += 2
             continue
         if not inside and pattern.startswith(("(?=", "(?!", "(?<=", "(?<!"), at):
