@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from forensics.diagnose.relaunch import experiment, text_of
 from forensics.diagnose.switches import switches_of
-from forensics.diagnose.titles import message_of
+from forensics.diagnose.titles import NO_MESSAGE, message_of
 from forensics.rulebook.case import Case
 from forensics.schema.finding import FixStep
 from forensics.schema.launch import Failure
@@ -38,6 +38,9 @@ def steps_for_unknown(case: Case, failure: Failure, group: Sequence[Case]) -> li
     found: list[NextStep] = []
     if failure.stage == "client":
         return [_request(failure)]
+    if message_of(failure.text) == NO_MESSAGE:
+        do = "give the rest of the log, and the logs of the other ranks: the trace ends before its exception"
+        return [NextStep(kind="datum", do=do, settles="the exception itself")]
     if failure.component == "kv-transfer":
         found += _other_side(case, failure)
     if failure.component == "loader" or (failure.component == "quantization" and failure.stage == "load"):

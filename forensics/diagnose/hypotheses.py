@@ -21,6 +21,7 @@ from forensics.diagnose.general import General
 from forensics.diagnose.grounds import FOR, Ground
 from forensics.diagnose.past import Past
 from forensics.diagnose.reworded import by_wording
+from forensics.diagnose.titles import NO_MESSAGE, message_of
 from forensics.diagnose.tried import GOOD_HAS_IT, Pair, failing_alike, pairs
 from forensics.diagnose.verdict import ESTABLISHED, LIKELY, POSSIBLE, RULED_OUT, Evidence, Judged, judge
 from forensics.frozen import frozen
@@ -81,7 +82,8 @@ def diagnose_launch(
     shown = shown or (reading is not None and reading.waited and live[0].candidate.must is None)
     claimed = any(j.evidence.comparison for j in live) or _told(live)
     unclaimed = None if claimed else next(iter(around.pairs), None)
-    near = similar.nearest(failure.text, findings, _raised(case, failure)) if failure and not explained else []
+    said = failure is not None and message_of(failure.text) != NO_MESSAGE  # a trace cut off says nothing to compare
+    near = similar.nearest(failure.text, findings, _raised(case, failure)) if failure and said and not explained else []
     if failure:
         told = explained or (reading is not None and reading.settled)
         live = (*live, *_resembling([] if told else near, failure, findings, around))

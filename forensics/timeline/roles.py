@@ -102,7 +102,8 @@ VICTIM_PHRASES = _phrases(
     ),
     (
         "kv-transfer",
-        r"KVTransferError|Aborted by AbortReq|(?:Prefill|Decode) (?:transfer|bootstrap|handshake) failed",
+        r"KVTransferError|Aborted by AbortReq|(?:Prefill|Decode) (?:transfer|bootstrap|handshake) failed"
+        r"|^Some requests (?:timed out when bootstrapping|fail to receive KV Cache)",
         "the other side's log",
     ),
     ("watchdog", r"[Ww]atchdog timeout", "the rank that made no step"),
