@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from forensics.engine.lines import POWERS, Kernel, Lines, NumpyKernel, Picks, Selection
-from forensics.engine.numbers import PAD, Words8, clock_seconds, days
+from forensics.engine.numbers import DATE_BYTES, PAD, Words8, clock_seconds, days
 from forensics.engine.probe import Probe
 from forensics.engine.record import ACCESS, DECODE, PREFILL, ROW
 from forensics.engine.records import (
@@ -34,10 +34,9 @@ from forensics.engine.records import (
     MaskTable,
 )
 from forensics.engine.thin import METRICS, groups, kept
-from forensics.grammar.header import CLOCK, EPOCH_US, FULL
+from forensics.grammar.header import CLOCK, EPOCH_US
 
 Array = npt.NDArray[Any]
-_DATE_SHIFT = {FULL: 2}
 MAX_JOINED = 64 << 20
 """Bytes of one message that a wrapper cut into lines; beyond, it is several messages."""
 MAX_RANK = 4096
@@ -102,6 +101,7 @@ class ChunkScanner:
         self.ranks: dict[tuple[tuple[str, ...], tuple[int, ...]], int] = {}
         self.shape_counts = np.zeros(0, np.int64)
         self.wrapper_counts = np.zeros(0, np.int64)
+        self._uses = np.zeros(0, np.int64)
 
     def held_back(self, lines: Lines) -> int:
         """How many last lines are parts of a message that goes on after them."""
@@ -132,18 +132,23 @@ class ChunkScanner:
         dropped = self._join_partials(lines, ids, starts, lengths)
         selection = self.kernel.select(ids, dropped)
         plan = self.table.plan()
-        self._count(plan, selection.uses)
+        self._uses = _added(self._uses, selection.uses)
         chunk = _Chunk(plan, Words8(padded), starts, lengths, base, first_line)
-        clock = _Clock(chunk, self.probe.base_day, self.now)
+        clock = _Clock(chunk, self.kernel, self.probe.base_day, self.now)
         hot = {kind: self._hot(kind, chunk, selection.picks[kind], clock) for kind in (DECODE, PREFILL)}
         rows = self._rows(chunk, selection.picks[ROW], clock)
         self.now = clock.last(selection)
-        self.table.forget()
+        if self.table.full:
+            self.count()
+            self.table.forget()
         return size, count, rows, hot
 
-    def _count(self, plan: Array, uses: Array) -> None:
-        self.shape_counts = _added(self.shape_counts, np.bincount(plan[SHAPE], weights=uses))
-        self.wrapper_counts = _added(self.wrapper_counts, np.bincount(plan[WRAPPER], weights=uses))
+    def count(self) -> None:
+        """Add what the records have counted up to shapes and wrappers."""
+        plan = self.table.plan()[:, : len(self._uses)]
+        self.shape_counts = _added(self.shape_counts, np.bincount(plan[SHAPE], weights=self._uses))
+        self.wrapper_counts = _added(self.wrapper_counts, np.bincount(plan[WRAPPER], weights=self._uses))
+        self._uses = np.zeros(0, np.int64)
 
     def _join_partials(self, lines: Lines, ids: Array, starts: Array, lengths: Array) -> Array | None:
         marks = self.table.marks() & PARTIAL_MARK
@@ -280,12 +285,16 @@ class ChunkScanner:
 class _Clock:
     """Times of the parts of a chunk, decoded only where somebody asks; unstamped ones inherit from above."""
 
-    def __init__(self, chunk: _Chunk, base_day: int, before: float) -> None:
-        self.chunk, self.base_day, self.before = chunk, base_day, before
+    def __init__(self, chunk: _Chunk, kernel: Kernel, base_day: int, before: float) -> None:
+        self.chunk, self.kernel, self.base_day, self.before = chunk, kernel, base_day, before
 
     def times(self, picks: Picks) -> Array:
         """Seconds since the epoch of the chosen parts."""
         records, lines = picks.stamp_record, picks.stamp_line
+        # A line below 0 has no record either: its place is not looked at.
+        found = self.kernel.times(records, self.chunk.at(np.maximum(lines, 0)), self.base_day, self.before)
+        if found is not None:
+            return found
         if bool((records < 0).any()):
             known = np.flatnonzero(records >= 0)
             time = np.full(len(records), self.before)
@@ -321,7 +330,7 @@ class _Clock:
         if form == CLOCK:
             seconds += self.base_day * 86400.0
         else:
-            dates = words.load(at + plan[DATE_AT].take(records) + _DATE_SHIFT.get(form, 0))
+            dates = words.load(at + plan[DATE_AT].take(records) + DATE_BYTES[form][0])
             seconds += days(dates, form, self.base_day) * 86400.0
         width = np.minimum(plan[FRACTION_WIDTH].take(records), 6).astype(np.int64)
         if width.any():
@@ -341,10 +350,10 @@ def _places(key: int, sizes: list[int]) -> tuple[int, ...]:
 
 def _added(total: Array, more: Array) -> Array:
     """Sum of two count arrays of different lengths."""
-    out = np.zeros(max(len(total), len(more)), np.int64)
-    out[: len(total)] += total
-    out[: len(more)] += more.astype(np.int64)
-    return out
+    if len(total) < len(more):
+        total = np.concatenate([total, np.zeros(len(more) - len(total), np.int64)])
+    total[: len(more)] += more.astype(np.int64, copy=False)
+    return total
 
 
 @dataclass(slots=True)

@@ -6,21 +6,22 @@ tests hold this one to.
 
 from __future__ import annotations
 
+from ctypes import string_at
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from forensics.engine.chunk import RANKS_AT_ONCE
-from forensics.engine.compiled_code import RADIX, SPREAD, available, loops
+from forensics.engine.compiled_code import RADIX, SPREAD, at_hand, available, loops
 from forensics.engine.lines import CHOSEN, POWERS, Columns, Lines, Picks, RankNumber, Selection, Tables
 from forensics.engine.mask import DIGITS_TO_ZERO
-from forensics.engine.numbers import PAD, Words8
+from forensics.engine.numbers import DATE_BYTES, PAD, Words8, day_of_word
 from forensics.engine.record import ACCESS, ROW
-from forensics.engine.records import CLASSES, LONG_LINE, PARTS, SLOTS, SLOW, MaskTable
+from forensics.engine.records import CLASSES, DATE_AT, FORM, LONG_LINE, PARTS, SLOTS, SLOW, MaskTable
 from forensics.engine.thin import METRICS
 
-__all__ = ["CompiledKernel", "available", "prepare"]
+__all__ = ["CompiledKernel", "at_hand", "available", "prepare"]
 
 Array = npt.NDArray[Any]
 PLACES = 1 << 17
@@ -32,7 +33,7 @@ RANKS = 2 * RANKS_AT_ONCE
 
 
 FREE = -1
-"""Value of a place in the hash table of masks that is not taken."""
+"""Value of a place in the hash table of masks that is not taken (as in compiled_lines.py)."""
 RANK_PLACES = 1 << 14
 """Places in the hash table of ranks."""
 
@@ -47,6 +48,10 @@ def _address(array: Array) -> int:
 
 
 _POWERS = _address(POWERS)
+_FORMS = np.zeros((max(DATE_BYTES) + 8, 2), np.int32)
+"""Of each form of stamps where its date begins and how many bytes tell dates apart."""
+for _form, _place in DATE_BYTES.items():
+    _FORMS[_form] = _place
 
 
 class CompiledLines:
@@ -104,6 +109,8 @@ class CompiledKernel:
         """New masks in the chunk, as long as their records are not known."""
         self._plain = np.zeros(LONG_LINE + 2 * PAD, np.uint8)
         self._text = 0
+        self._day = 0, 0, 0.0
+        """The date last met: its bytes, its form, and the seconds from 1970 up to it."""
         self._places, self._ranks = _MetricPlaces(table), _RankNumbers()
         sizes = (2, np.int64), (2, np.int32), (2 * len(METRICS), np.float64), (2 * len(METRICS), np.int32)
         self._groups = [np.empty((RANKS, width), kind) for width, kind in sizes]
@@ -191,6 +198,22 @@ class CompiledKernel:
         hard = self._loops["columns"](*lines, *places, _address(out), _address(slow))
         # Each by itself: they are let go one by one, later.
         return [row.copy() for row in out], [divmod(place, len(at)) for place in slow[:hard].tolist()]
+
+    def times(self, records: Array, at: Array, base_day: int, before: float) -> Array | None:
+        plan, count, done = self.table.plan(), len(at), 0
+        out, records = np.empty(count), records.astype(np.int32, copy=False)
+        stamps = count, _address(records), _address(at), _address(plan), plan.shape[1], _address(_FORMS)
+        while True:
+            day, others = np.array(self._day[:2], np.uint64), np.array([self._day[2], base_day * 86400.0, before])
+            known = _address(day), _address(others), _POWERS
+            done = self._loops["times"](self._text, done, *stamps, *known, _address(out))
+            if done == count:
+                return out
+            form = int(plan[FORM, records[done]])
+            start, width = _FORMS[form].tolist()
+            place = self._text + int(at[done]) + int(plan[DATE_AT, records[done]]) + start
+            word = int.from_bytes(string_at(place, width), "little")
+            self._day = word, form, day_of_word(word, form, base_day) * 86400.0
 
     def ranks(self, records: Array, at: Array, number: RankNumber) -> Array | None:
         plan = self.table.plan()

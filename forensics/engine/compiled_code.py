@@ -20,7 +20,7 @@ from typing import Any
 
 from forensics.engine.chunk import MAX_RANK
 from forensics.engine.record import ACCESS
-from forensics.engine.records import AXES, AXIS0, CLASSES, KINDS, MULTI, SLOTS, STAMP
+from forensics.engine.records import AXES, AXIS0, CLASSES, CLOCK_AT, FRACTION_WIDTH, KINDS, MULTI, SLOTS, STAMP
 from forensics.errors import UsageError
 from forensics.knowledge.cache import cache_folder
 
@@ -28,18 +28,19 @@ SIGNATURES = {
     "split": "bibiiusiiisl",
     "select": "bisibbslssisil",
     "thin": "bisssiisissidilsdsb",
+    "times": "biislsisuddd",
     "ranks": "bislsislhihl",
     "columns": "bilssisdiddl",
 }
-"""Arguments of each loop, which gives an int64: `i` an int64, else a pointer to `b` uint8, `h` int16, `s` int32,
-`l` int64, `u` uint64, `d` float64."""
+"""Arguments of each loop, which gives an int64: `i` an int64, else a pointer."""
+_POINTERS = {"b": "uint8", "h": "int16", "s": "int32", "l": "int64", "u": "uint64", "d": "float64"}
 RADIX = 10_000
 """A rank's key is the number of its combination of axes, plus 1, and a digit to this base for each."""
 SPREAD = 0x9E3779B97F4A7C15
 """Spreads keys of ranks over the places of a hash table."""
 Loop = Callable[..., int]
-_SOURCES = ("compiled_code.py", "compiled_hash.py", "compiled_loops.py")
-_CONSTANTS = (MAX_RANK, ACCESS, AXES, AXIS0, CLASSES, KINDS, MULTI, SLOTS, STAMP)
+_SOURCES = ("compiled_code.py", "compiled_hash.py", "compiled_lines.py", "compiled_numbers.py")
+_CONSTANTS = (MAX_RANK, ACCESS, AXES, AXIS0, CLASSES, CLOCK_AT, FRACTION_WIDTH, KINDS, MULTI, SLOTS, STAMP)
 """What the machine code is made of."""
 _ELSEWHERE = ("llvm.", "memset", "memcpy", "memmove")
 """Functions that the machine code may call: LLVM's own and the C library's."""
@@ -81,7 +82,7 @@ def loops() -> dict[str, Loop]:
 
 def at_hand() -> bool:
     """Whether the machine code is there already, so that it need not be made first."""
-    if not available():
+    if not available() or not any(any(folder.glob("kernel-*.o")) for folder in _folders()):
         return False
     import llvmlite.binding as llvm
 
@@ -110,8 +111,6 @@ def _key(llvm: Any) -> str:
 
 def _made(llvm: Any) -> bytes:
     """Object code of all loops."""
-    from forensics.engine import compiled_loops
-
     whole = llvm.parse_assembly("")
     machine = llvm.Target.from_default_triple().create_target_machine(
         cpu=llvm.get_host_cpu_name(),
@@ -120,7 +119,8 @@ def _made(llvm: Any) -> bytes:
         reloc="default",
         codemodel="jitdefault",
     )
-    for name, (text, symbol) in compiled_loops.made(SIGNATURES).items():
+    for name in SIGNATURES:
+        text, symbol = _translated(name)
         module = llvm.parse_assembly(text)
         module.get_function(symbol).name = _symbol(name)
         strange = [f.name for f in module.functions if f.is_declaration and not f.name.startswith(_ELSEWHERE)]
@@ -129,6 +129,21 @@ def _made(llvm: Any) -> bytes:
         whole.link_in(module)
     whole.verify()
     return bytes(machine.emit_object(whole))
+
+
+def _translated(name: str) -> tuple[str, str]:
+    """LLVM text of a loop, and the name of the C function that it is there."""
+    import numba
+
+    from forensics.engine import compiled_lines, compiled_numbers
+
+    types: Any = numba.types
+    kinds = {letter: types.CPointer(getattr(types, kind)) for letter, kind in _POINTERS.items()}
+    wanted = types.int64(*(kinds.get(letter, types.int64) for letter in SIGNATURES[name]))
+    translate: Any = numba.cfunc
+    loop = getattr(compiled_lines, name, None) or getattr(compiled_numbers, name)
+    made = translate(wanted, nopython=True, error_model="numpy")(loop)
+    return made.inspect_llvm(), made.native_name
 
 
 def _folders() -> list[Path]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numba
 from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
@@ -19,6 +20,8 @@ _FULL = (1 << 64) - 1
 _STEP, _MIX, _FOLD = 0xD1B54A32D192ED03, 0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F
 _KEYS = [(_MIX * (2 * i + 3)) & _FULL | 1 for i in range(_WORDS.count)]
 _FOLDS = [(_FOLD * (2 * i + 5)) & _FULL | 1 for i in range(_WORDS.count)]
+helper: Any = numba.njit(error_model="numpy", inline="always")
+"""Functions that the loops take in."""
 _loose: Any = intrinsic
 """What it decorates has no type for the checker: a call has other arguments than the definition."""
 _types: Any = types

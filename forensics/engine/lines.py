@@ -97,6 +97,11 @@ class Kernel(Protocol):
         """Columns of hot lines that start at `at` (int64) and have the number plans `slots` (-1: none)."""
         ...
 
+    def times(self, records: Array, at: Array, base_day: int, before: float) -> Array | None:
+        """Seconds since 1970 of the stamps of parts that start at `at` (int64); `before` where the record is below 0.
+        None: the caller has to work it out."""
+        ...
+
     def ranks(self, records: Array, at: Array, number: RankNumber) -> Array | None:
         """Rank numbers of lines that start at `at` (int64), -1: none; `number` gives that of a rank by the names of its
         axes and its place on each. None: the caller has to work it out."""
@@ -167,6 +172,9 @@ class NumpyKernel:
             values.append(found)
             slow += [(number, i) for i in hard.tolist()]
         return values, slow
+
+    def times(self, records: Array, at: Array, base_day: int, before: float) -> Array | None:
+        return None
 
     def ranks(self, records: Array, at: Array, number: RankNumber) -> Array | None:
         return None

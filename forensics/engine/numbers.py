@@ -85,13 +85,14 @@ def days(words: Words, form: int, base_day: int) -> Ints:
     width = DATE_BYTES[form][1]
     keys = words & _U((1 << (8 * width)) - 1) if width < 8 else words
     if keys[0] == keys[-1] and bool((keys == keys[0]).all()):
-        return np.full(len(keys), _day_from_word(int(keys[0]), form, base_day), np.int64)
+        return np.full(len(keys), day_of_word(int(keys[0]), form, base_day), np.int64)
     found, inverse = np.unique(keys, return_inverse=True)
-    return np.array([_day_from_word(int(k), form, base_day) for k in found], np.int64)[inverse]
+    return np.array([day_of_word(int(k), form, base_day) for k in found], np.int64)[inverse]
 
 
 @lru_cache(maxsize=4096)
-def _day_from_word(word: int, form: int, base_day: int) -> int:
+def day_of_word(word: int, form: int, base_day: int) -> int:
+    """Days since 1970 of the bytes that tell dates of that form apart, as one number."""
     text = word.to_bytes(8, "little").decode("latin-1").rstrip("\0")
     return day_of(form, "20" + text if form == FULL else text, base_day)
 

@@ -218,10 +218,13 @@ class MaskTable(dict[bytes, int]):
             self._slotted = wanted
         return self._slot_table, self._constant_table
 
+    @property
+    def full(self) -> bool:
+        """Whether there are so many records that they have to be dropped."""
+        return len(self._rows) >= MASK_CAP
+
     def forget(self) -> None:
-        """Drop the masks (not the shapes) when there are too many; only between chunks."""
-        if len(self._rows) < MASK_CAP:
-            return
+        """Drop the masks (not the shapes); only between chunks."""
         self.clear()
         self.generation += 1
         self._coarse_records = {}

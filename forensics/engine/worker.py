@@ -37,8 +37,10 @@ TAIL = 1 << 14
 """Bytes that are read along behind a chunk, as its last line mostly ends there."""
 HEAD_START = 64 << 20
 """Bytes that a child reads while its parent loads the rest of the program."""
-COMPILE_ABOVE = 400 << 20
+LOAD_ABOVE = 32 << 20
 """Inputs above this size gain more from the compiled kernel than its loading takes."""
+COMPILE_ABOVE = 400 << 20
+"""Inputs above this size are worth that the kernel is made first, once for all later ones."""
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
 """Options of glibc's mallopt."""
 _FIELDS = ("offset", "length", "lead", "line", "time", "rank", "shape", "flags")
@@ -209,6 +211,7 @@ def scan_range(
             hot[kind].append(batch)
         if progress is not None:
             progress(source.name, source.size * (at - start) // (stop - start), source.size)
+    scanner.count()
     counts = [*scanner.shape_counts.tolist(), *([0] * len(table.shapes))][: len(table.shapes)]
     if stop - start > SPLIT_ABOVE // 2:
         give_memory_back()
@@ -232,7 +235,8 @@ def scan_range(
 def choose_engine(wanted: str, size: int) -> str:
     """`numpy` or `compiled` for an input of `size` bytes: `auto` compiles only what is large, where numba is there."""
     if wanted == "auto":
-        return "compiled" if size >= COMPILE_ABOVE and compiled.available() else "numpy"
+        gains = size >= COMPILE_ABOVE or (size >= LOAD_ABOVE and compiled.at_hand())
+        return "compiled" if gains and compiled.available() else "numpy"
     if wanted not in ("numpy", "compiled"):
         raise UsageError(f"unknown engine {wanted!r}", hint="one of: auto, numpy, compiled")
     return wanted
