@@ -67,7 +67,7 @@ def test_a_child_that_nobody_waits_for_is_ended() -> None:
 @pytest.mark.parametrize("head", [0, 3000, 1 << 30])
 def test_a_scan_that_begins_ahead_gives_the_same(monkeypatch: pytest.MonkeyPatch, head: int) -> None:
     expected = dump(scan([LOG], Options(processes=1)))
-    monkeypatch.setattr("forensics.engine.scan.HEAD_START", head)
+    monkeypatch.setattr("forensics.engine.scan.HEAD_START", {"numpy": head})
     with Scan([LOG], Options(), ahead=True) as begun:
         assert dump(begun.table()) == expected
 

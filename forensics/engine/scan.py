@@ -124,7 +124,7 @@ class _Shared:
         self._seen = probe(source, options.wrapper)
         engine = choose_engine(options.engine, source.size)
         chunk = min(max(64, options.chunk_bytes), MAX_LINE)
-        forced, processes, lead = options.wrapper, options.processes, HEAD_START if ahead else 0
+        forced, processes, lead = options.wrapper, options.processes, HEAD_START[engine] if ahead else 0
         self._started = Started(source, self._seen, forced, chunk, processes, engine, options.progress, lead)
 
     def result(self) -> Assembled:
@@ -136,7 +136,7 @@ class _Shared:
 
 def _begun(source: Source, options: Options, ahead: bool = False) -> _Shared | Forked[Assembled]:
     """A source whose scan has begun; ahead of other work, a child reads all of a small one."""
-    if ahead and source.size <= HEAD_START:
+    if ahead and source.size <= HEAD_START[choose_engine(options.engine, source.size)]:
         return Forked(lambda: _Shared(source, options).result())
     return _Shared(source, options, ahead)
 

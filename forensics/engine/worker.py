@@ -35,7 +35,7 @@ MAX_LINE = 32 << 20
 """Bytes of one line that are held in memory; what lies beyond is passed over up to its end."""
 TAIL = 1 << 14
 """Bytes that are read along behind a chunk, as its last line mostly ends there."""
-HEAD_START = 64 << 20
+HEAD_START = {"numpy": 64 << 20, "compiled": 160 << 20}
 """Bytes that a child reads while its parent loads the rest of the program."""
 LOAD_ABOVE = 32 << 20
 """Inputs above this size gain more from the compiled kernel than its loading takes."""
