@@ -131,7 +131,11 @@ def _written(source: str, known: dict[str, Any]) -> Callable[..., Any]:
 def _described(fields: dict[str, Field[Any]], kinds: dict[str, Any], kw_only: bool) -> dict[str, Field[Any]]:
     """What the standard library's functions ask of a data class."""
     parts = [(name, kinds[name], one) for name, one in fields.items()]
-    return {one.name: one for one in listed(make_dataclass("Described", parts, kw_only=kw_only))}
+    space = {"__doc__": "Fields only: nothing is compiled for it."}
+    holder = make_dataclass(
+        "Fields", parts, namespace=space, kw_only=kw_only, init=False, repr=False, eq=False, match_args=False
+    )
+    return {one.name: one for one in listed(holder)}
 
 
 def _repr(self: Any) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from kb_files import DEPLOYMENT, FINDING, RULE, finding_file, rule_file, small_b
 
 from forensics.errors import FindingError, UsageError
 from forensics.knowledge import read_root as reading
+from forensics.knowledge import stamps
 from forensics.knowledge.cache import cache_folder
 from forensics.knowledge.codec import decode, encode
 from forensics.knowledge.read_root import files_of, read_root
@@ -245,3 +247,40 @@ def test_deployments_are_checked(kb: Path) -> None:
     )
     known = load(Options(kb=(kb,)))
     assert [p.code for p in known.problems] == ["K005", "K002"]
+
+
+def test_settled_files_are_not_read_again(kb: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    root = Root(kb, kb / "rules")
+    asked: list[Root] = []
+    monkeypatch.setattr(reading, "files_of", lambda given: asked.append(given) or files_of(given))
+    first = read_root(root)
+    assert read_root(root) == first
+    assert len(asked) == 2, "written a moment ago: the next change might bear the same time"
+    monkeypatch.setattr(stamps, "_SETTLED_S", -1.0)
+    assert read_root(root) == read_root(root) == first
+    assert len(asked) == 3
+
+
+@pytest.mark.parametrize("change", ["same size", "new rule", "gone", "renamed"])
+def test_every_change_of_a_file_is_seen(kb: Path, monkeypatch: pytest.MonkeyPatch, change: str) -> None:
+    def said() -> tuple[object, ...]:
+        found = read_root(Root(kb, kb / "rules"))
+        return found.rules, found.findings, [str(problem) for problem in found.problems]
+
+    monkeypatch.setattr(stamps, "_SETTLED_S", -1.0)
+    before, path = said(), rule_file(kb)
+    times = path.stat()
+    if change == "same size":
+        path.write_text(path.read_text().replace("title: The", "title: One"))
+        os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
+        assert path.stat().st_size == times.st_size
+    elif change == "new rule":
+        path.with_name("gadget-jam.yaml").write_text(path.read_text().replace("widget", "gadget"))
+    elif change == "gone":
+        path.unlink()
+    else:
+        path.rename(path.with_name("other-name.yaml"))
+    after = said()
+    assert after != before
+    monkeypatch.setenv("FORENSICS_CACHE", "off")
+    assert after == said()

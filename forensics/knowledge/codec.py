@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import fields
 from typing import Any
 
 from forensics.grammar import condition_tree
@@ -39,9 +38,9 @@ _TREE: list[type] = [
     condition_tree.And,
     condition_tree.Or,
 ]
-CLASSES: list[type] = [Span, Rule, Finding, Condition, FixStep, LogBlock, Shows, Deployment, *_TREE]
+CLASSES: list[Any] = [Span, Rule, Finding, Condition, FixStep, LogBlock, Shows, Deployment, *_TREE]
 _NUMBER = {cls: i for i, cls in enumerate(CLASSES)}
-_FIELDS = [tuple(f.name for f in fields(cls)) for cls in CLASSES]
+_FIELDS: list[tuple[str, ...]] = [cls.__match_args__ for cls in CLASSES]
 _MAKE: list[Callable[..., Any]] = list(CLASSES)
 _TUPLE = -1
 

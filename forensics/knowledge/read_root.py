@@ -12,6 +12,7 @@ from forensics.grammar.conditions import parse_condition, prime
 from forensics.knowledge.cache import content_key, read_cache, write_cache
 from forensics.knowledge.codec import decode, encode
 from forensics.knowledge.roots import Root
+from forensics.knowledge.stamps import stamp
 from forensics.rulebook.literals import Verdict, prime_literals, verdict
 from forensics.rulebook.load import rule_files
 from forensics.rulebook.problem import Problem
@@ -68,16 +69,24 @@ def shown(path: Path, root: Root) -> str:
 
 def read_root(root: Root) -> Content:
     """Everything of one knowledge base; faulty files are problems."""
+    state = stamp(root)
+    known = state.content()
+    found = _cached(known) if known is not None else None
+    if found is not None:
+        return found
     files = files_of(root)
     key = content_key(_parts(root, files))
+    found = _cached(key)
+    if found is None:
+        found = _parse(root, files)
+        write_cache(key, _stored(found))
+    state.remember(key)
+    return found
+
+
+def _cached(key: str) -> Content | None:
     stored = read_cache(key)
-    if stored is not None:
-        found = _restored(stored)
-        if found is not None:
-            return found
-    content = _parse(root, files)
-    write_cache(key, _stored(content))
-    return content
+    return None if stored is None else _restored(stored)
 
 
 def _parts(root: Root, files: Files) -> Iterable[bytes]:

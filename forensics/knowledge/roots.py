@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Mapping
 from dataclasses import field, replace
 from pathlib import Path
@@ -97,6 +96,8 @@ def load_config(options: Options) -> Config:
         if options.config is not None:
             raise UsageError(f"--config {path}: there is no such file", hint="see docs/knowledge-bases.md")
         return Config()
+    import tomllib  # most runs have no such file
+
     try:
         found = tomllib.loads(path.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as error:

@@ -11,7 +11,7 @@ import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from functools import cache, cached_property
-from importlib import resources
+from pathlib import Path
 from typing import Any
 
 from forensics.frozen import frozen
@@ -255,7 +255,7 @@ def check_changes(steps: Sequence[FixStep], interval: VersionInterval) -> list[t
 @cache
 def catalog() -> Catalog:
     """The catalog of the package data (read once)."""
-    base = resources.files("forensics.data")
+    base = Path(__file__).parent.parent / "data"
     flags, messages, releases = (
         json.loads((base / name).read_text(encoding="utf-8"))
         for name in ("sglang_flags.json", "messages.json", "releases.json")
