@@ -145,13 +145,19 @@ def bundle(data: bytes) -> None:
 
 
 def line(data: bytes) -> None:
-    """One line through the header grammar and the line grammar; the lexer alone gives the same kind."""
+    """One line through the header grammar and the line grammar; read together with others it is the same."""
+    from forensics.engine.crowd import Crowd
+    from forensics.engine.mask import DIGITS_TO_ZERO
     from forensics.engine.record import LineReader
 
     reader = LineReader()
-    text = data.replace(b"\n", b" ").decode("latin-1")
-    reader.read(text)
-    reader.coarse(text)
+    masked = data.replace(b"\n", b" ").translate(DIGITS_TO_ZERO)
+    parts = reader.read(masked.decode("latin-1"))
+    crowd = Crowd(reader)
+    seen = crowd.read([b"first of two", masked])
+    if seen.head[1] >= 0:
+        head, kind = crowd.heads[int(seen.head[1])]
+        assert [(p.head, p.shape) for p in parts] == [(head, (kind, seen.shape(1)))]
 
 
 def header(data: bytes) -> None:

@@ -8,12 +8,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from forensics.engine import apart
 from forensics.engine.chunk import Hot, Rows
 from forensics.engine.context import context_kinds, thin_repeats
+from forensics.engine.plain import plain_kind
 from forensics.engine.probe import Probe
 from forensics.engine.record import DECODE, PREFILL
 from forensics.engine.table import STAMPED
-from forensics.engine.worker import Scanned, join_hot, join_rows
+from forensics.engine.worker import Scanned, join_hot, join_rows, without_plain
 
 Array = npt.NDArray[Any]
 AxisKey = tuple[tuple[str, ...], tuple[int, ...]]
@@ -36,8 +38,8 @@ class Assembled:
     preamble: str | None = None
 
 
-def assemble(parts: list[Scanned], probe: Probe) -> Assembled:
-    """Join ranges, then settle what depends on neighbours."""
+def assemble(parts: list[Scanned], probe: Probe, size: int) -> Assembled:
+    """Join the ranges of an input of `size` bytes, then settle what depends on neighbours."""
     shapes: dict[tuple[str, str], int] = {}
     ranks: dict[AxisKey, int] = {}
     counts: list[int] = []
@@ -65,9 +67,13 @@ def assemble(parts: list[Scanned], probe: Probe) -> Assembled:
     joined = join_rows(rows)
     series = {kind: join_hot(batches) for kind, batches in hot.items()}
     notes = _notes(parts)
+    names = list(shapes)
+    if len(names) > apart.SHAPE_CAP or any(part.last_apart for part in parts):
+        names, counts = _told_apart(joined, names, counts, parts)
+        joined = without_plain(joined, [plain_kind(name) for name in names], ranks, size)
+        notes += _further(names, counts)
     if probe.dateless:
         _midnights(joined, series)
-    names = list(shapes)
     if probe.reversed:
         notes.append("newest line first: read from the end")
         _reverse(joined, series)
@@ -83,6 +89,41 @@ def assemble(parts: list[Scanned], probe: Probe) -> Assembled:
     )
 
 
+def _told_apart(
+    rows: Rows, names: list[tuple[str, str]], counts: list[int], parts: list[Scanned]
+) -> tuple[list[tuple[str, str]], list[int]]:
+    """Shapes and their counts where those that the whole input cannot tell apart (apart.py) are one for each kind;
+    `rows` are numbered anew in place."""
+    places = {
+        name: place for part in parts for name, place in zip(part.shapes, part.places, strict=False) if place >= 0
+    }
+    live = [i for i, (_, text) in enumerate(names) if text != apart.OTHER_SHAPE]
+    place = np.array([places[n] if (n := names[i]) in places else apart.order(n[1]) for i in live], np.int64)
+    lasts = [part.last_apart for part in parts if part.last_apart is not None]
+    last = apart.last_apart(place, bool(lasts))
+    lasts += [] if last is None else [last]
+    if not lasts:
+        return names, counts
+    for i in np.array(live, np.int64)[apart.beyond(place, apart.least(lasts))].tolist():
+        names[i] = names[i][0], apart.OTHER_SHAPE
+    table: dict[tuple[str, str], int] = {}
+    numbers = np.array([table.setdefault(name, len(table)) for name in names], np.int32)
+    totals = np.zeros(len(table), np.int64)
+    np.add.at(totals, numbers, counts)
+    rows.shape = numbers[rows.shape]
+    return list(table), totals.tolist()
+
+
+def _further(names: list[tuple[str, str]], counts: list[int]) -> list[str]:
+    """What became of the shapes that are not told apart."""
+    lines = sum(count for (_, text), count in zip(names, counts, strict=True) if text == apart.OTHER_SHAPE)
+    text = (
+        f"more than {apart.SHAPE_CAP} shapes: {lines} lines are told apart by their kind alone;"
+        " of those of free text the first and last of each stretch and rank are kept, the others only counted"
+    )
+    return [text] if lines else []
+
+
 def _carry(part: Rows | Hot, now: float) -> None:
     """Lines before the first stamp of a range inherit the last time of the range before."""
     if now == now and len(part.time):
@@ -91,8 +132,6 @@ def _carry(part: Rows | Hot, now: float) -> None:
 
 def _notes(parts: list[Scanned]) -> list[str]:
     notes = []
-    if any(p.capped for p in parts):
-        notes.append("more shapes than are told apart: later ones share one shape per kind")
     if any(p.ranks_capped for p in parts):
         notes.append("more ranks than are told apart: lines of further ones count as lines without a rank")
     thinned = sum(p.thinned for p in parts)

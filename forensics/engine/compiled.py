@@ -26,6 +26,8 @@ __all__ = ["CompiledKernel", "at_hand", "available", "prepare"]
 Array = npt.NDArray[Any]
 PLACES = 1 << 17
 """Places in the hash table; it is emptied when half of them are taken."""
+MANY = 4096
+"""New lines from which on the whole chunk is masked at once."""
 ROOM = 1 << 16
 """Lines that a chunk is first taken to have."""
 RANKS = 2 * RANKS_AT_ONCE
@@ -72,27 +74,19 @@ class CompiledLines:
     def lookup(self, count: int) -> tuple[Array, Array, Array]:
         ids, missing = self._ids[: self.count], self.kernel.missing
         if missing:
-            records, capped = self._read(self._new[:missing].tolist())
-            self.kernel.learn(self._places[:missing], records, capped is not None)
+            records = self.kernel.table.find(self._masked(self._new[:missing])).astype(np.int32)
+            self.kernel.learn(self._places[:missing], records)
             unknown = np.flatnonzero(ids < 0)
             ids[unknown] = records[-2 - ids[unknown]]
-            if capped is not None:
-                # What the table says from here on depends on what it has seen before, line by line.
-                for index in range(capped + 1, self.count):
-                    ids[index] = self.kernel.table[self.line(index)]
         return ids[:count], self._start[:count], self._length[:count]
 
-    def _read(self, new: list[int]) -> tuple[Array, int | None]:
-        """Records of the lines that have new masks; and the line at which the table stopped to tell all shapes apart,
-        after which nothing was read."""
-        table = self.kernel.table
-        records = np.zeros(len(new), np.int32)
-        before = table.reader.capped
-        for number, index in enumerate(new):
-            records[number] = table[self.line(index)]
-            if table.reader.capped != before:
-                return records, index
-        return records, None
+    def _masked(self, indices: Array) -> list[bytes]:
+        """Masked lines."""
+        if len(indices) < MANY:
+            return [self.line(index) for index in indices.tolist()]
+        text = bytes(self.padded).translate(DIGITS_TO_ZERO)
+        start = self._start[indices] + PAD
+        return [text[at:end] for at, end in zip(start.tolist(), (start + self._length[indices]).tolist(), strict=True)]
 
 
 class CompiledKernel:
@@ -134,11 +128,9 @@ class CompiledKernel:
     def split(self, padded: bytes | memoryview) -> int:
         """Find and look up the lines of a chunk; -1: there is room for them now, and it has to be tried again."""
         self._text = _address(np.frombuffer(padded, np.uint8)) + PAD
-        # Past the cap the table decides anew about each line that it has not seen.
-        longest = -1 if self.table.reader.capped else LONG_LINE
         state = np.zeros(2, np.int64)
         tables = _address(self._keys), _address(self._values), PLACES - 1, self._used, self._room
-        text = self._text, len(padded) - 2 * PAD, _address(self._plain), longest, LONG_LINE
+        text = self._text, len(padded) - 2 * PAD, _address(self._plain), LONG_LINE, LONG_LINE
         count = self._loops["split"](*text, *tables, _address(self.lines_table), _address(state))
         if count < 0:
             # To count the lines first would take as long as to split them.
@@ -149,14 +141,11 @@ class CompiledKernel:
             self._before, self._used = self._used, used
         return count
 
-    def learn(self, places: Array, records: Array, capped: bool) -> None:
+    def learn(self, places: Array, records: Array) -> None:
         """Remember the records of the new masks."""
         self.missing = 0
-        if capped:
-            self._forget()
-        else:
-            have = np.flatnonzero(places >= 0)
-            self._values[places[have]] = records[have]
+        have = np.flatnonzero(places >= 0)
+        self._values[places[have]] = records[have]
 
     def _take_back(self) -> None:
         """Free the places of masks that were not read. They were taken last, so that no other is behind them."""

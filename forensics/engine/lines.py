@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import repeat
 from typing import Any, Protocol
 
 import numpy as np
@@ -37,6 +38,8 @@ Tables = tuple[Array, Array]
 Columns = tuple[list[Array], list[tuple[int, int]]]
 """Values of columns (float64, nan where a line has none), and column and index of those to be read one by one."""
 RankNumber = Callable[[tuple[str, ...], tuple[int, ...]], int]
+PIECE = 8192
+"""Lines that are looked up before it is asked whether too many of them are new for one by one."""
 CHOSEN = (ROW, DECODE, PREFILL)
 """Classes whose parts are looked at one by one."""
 
@@ -127,9 +130,23 @@ class NumpyLines:
         return self._lines[index]
 
     def lookup(self, count: int) -> tuple[Array, Array, Array]:
-        ids = np.fromiter(map(self._table.__getitem__, self._lines[:count]), np.intp, count)
+        ids = np.empty(count, np.intp)
+        at = 0
+        while at < count:
+            stop = count if self._table.crowded else min(count, at + PIECE)
+            ids[at:stop] = self._records(self._lines[at:stop])
+            self._table.settle()
+            at = stop
         lengths = self._table.plan()[LENGTH].take(ids)
         return ids, np.cumsum(lengths + 1, dtype=np.int64) - lengths - 1, lengths
+
+    def _records(self, lines: list[bytes]) -> Array:
+        if not self._table.crowded:
+            return np.fromiter(map(self._table.__getitem__, lines), np.intp, len(lines))
+        ids = np.fromiter(map(self._table.get, lines, repeat(-1)), np.intp, len(lines))
+        unknown = np.flatnonzero(ids < 0)
+        ids[unknown] = self._table.find([lines[i] for i in unknown.tolist()])
+        return ids
 
 
 class NumpyKernel:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from forensics.engine.mask import SHAPE_LENGTH, fold, strip_ansi
+from forensics.engine.mask import fold, strip_ansi
 from forensics.frozen import frozen
 from forensics.grammar.header import Head, Stamp, headers
 from forensics.grammar.line import HOT, FieldPlace, LineParse, line_grammar
@@ -22,7 +22,10 @@ _GLUE = re.compile(
 )
 _RUN = re.compile("0+")
 MAX_PARTS = 64
-SHAPE_CAP = 50_000
+PARSES_KEPT = 50_000
+"""Shapes whose parse is remembered at once."""
+MAX_HOT = 50_000
+"""Shapes of batch lines whose numbers are looked for; of further ones only the kind is told."""
 
 
 @frozen
@@ -130,7 +133,7 @@ class LineReader:
         self.forced = forced
         self.columns = {"decode-batch": Columns(), "prefill-batch": Columns(), "access": Columns({"status": 0}, 1)}
         self.parses: dict[str, LineParse] = {}
-        self.capped = False
+        self._hot_parses = 0
         self._heads: dict[str, Head] = {}
         self._spots: dict[tuple[str, str], tuple[int, tuple[Spot, ...]]] = {}
         self._headers = headers()
@@ -138,7 +141,7 @@ class LineReader:
 
     def read(self, masked: str) -> tuple[Part, ...]:
         """All parts of one raw line (one, unless writers were glued or `\\r` bars share the line)."""
-        head = self._head(masked)
+        head = self.head(masked)
         stop = len(masked)
         while stop and masked[stop - 1] == "\r":
             stop -= 1
@@ -154,7 +157,7 @@ class LineReader:
             parts.append(self._part(masked, at, end, self._headers.plain(masked, at, None, self.forced)))
         return tuple(p for i, p in enumerate(parts) if i == 0 or p.kind != "blank")
 
-    def _head(self, masked: str) -> Head:
+    def head(self, masked: str) -> Head:
         """Wrapper and header; plain bracket headers repeat so often that they are remembered by their text.
 
         What follows the bracket can be part of the header (` WARNING file.py:12: `), so that only headers that end
@@ -215,26 +218,14 @@ class LineReader:
         parse = self.parses.get(shape)
         if parse is None:
             parse = self._parse(shape)
-        kind = self._kind(parse.kind, head)
+        kind = self.kind_of(parse.kind, head)
         slots: tuple[Slot, ...] = ()
         if kind in HOT and not opaque:
             slots = self._slots(kind, body, places, base, shape, parse)
         return Part(start, stop, head, kind, (kind, shape), slots)
 
-    def coarse(self, masked: str) -> tuple[Head, str] | None:
-        """Header and kind alone, for when shapes are past the cap; None for lines that need the full reading (batch
-        lines, several parts, ANSI codes, JSON)."""
-        head = self._head(masked)
-        if head.payload or head.partial or "\x1b" in masked or "\r" in masked:
-            return None
-        if len(self._cuts(masked, head.body_at, len(masked))) > 1:
-            return None
-        body = masked[head.body_at : head.body_at + SHAPE_LENGTH]
-        kind = self._grammar.glance(body).kind if body else "blank"
-        return None if kind in HOT else (head, self._kind(kind, head))
-
     @staticmethod
-    def _kind(kind: str, head: Head) -> str:
+    def kind_of(kind: str, head: Head) -> str:
         """The grammar's kind, or what a header makes of a line that the grammar cannot name."""
         if kind == "text":
             return head.level or ("message" if head.header or head.stamp else "text")
@@ -243,10 +234,11 @@ class LineReader:
         return kind
 
     def _parse(self, shape: str) -> LineParse:
-        if len(self.parses) >= SHAPE_CAP:
-            self.capped = True
-            return self._grammar.glance(shape)
-        parse = self.parses[shape] = self._grammar.read(shape)
+        if len(self.parses) >= PARSES_KEPT:
+            self.parses.clear()
+        whole = self._hot_parses < MAX_HOT or not shape.strip()
+        parse = self.parses[shape] = self._grammar.read(shape) if whole else self._grammar.glance(shape)
+        self._hot_parses += parse.kind in HOT
         return parse
 
     def _slots(

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import re
+from array import array
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from forensics.engine.record import _CLASSES, ROW, SHAPE_CAP, LineReader, Part, stamp_of
+from forensics.engine import apart
+from forensics.engine.apart import OTHER_SHAPE, order
+from forensics.engine.crowd import LONGEST, Crowd, Words
+from forensics.engine.plain import plain_kind
+from forensics.engine.record import _CLASSES, ROW, LineReader, Part, stamp_of
 from forensics.engine.table import GLUED, HEADED, STAMPED, TRUNCATED, WRAPPED
-from forensics.grammar.header import Head
 
 (
     CLASS,
@@ -47,7 +51,13 @@ goes on in the next line."""
 SLOT_COLUMNS = 24
 (SLOT_START, SLOT_END, SLOT_WIDTH, SLOT_FRACTION, SLOT_NEGATIVE) = range(5)
 SLOW = -1
-OTHER_SHAPE = "\u2026"
+Array = npt.NDArray[Any]
+GIVEN_UP = 1 << 40
+"""Place of a shape that is not told apart."""
+CROWD = 256
+"""New lines from which on they are read together."""
+MANY_NEW = 2048
+"""Records made for one stretch of lines from which on it pays to look for new lines first."""
 
 
 HEX_WORD = re.compile(rb"(?<![0-9A-Za-z_])(?=[0-9a-f]*[a-f])(?=[0-9a-f]*0)[0-9a-f]{8,64}(?![0-9A-Za-z_])")
@@ -67,11 +77,24 @@ class MaskTable(dict[bytes, int]):
         self.generation = 0
         """Counts how often the records were dropped: numbers given before then mean nothing any more."""
         self.shapes: dict[tuple[str, str], int] = {}
+        self.names: list[tuple[str, str]] = []
+        """Kind and text of each shape number; shapes that were given up bear OTHER_SHAPE."""
+        self.places = array("q")
+        """Of each shape number, the place of its text in the order of shapes; -1: nobody asked yet."""
+        self._room = apart.SHAPE_CAP * 5 // 4
+        self.others = array("b")
+        """Of each shape number, the kind of free text where no shapes are told apart (thin_plain.py), else -1."""
+        self.last_apart: apart.Last | None = None
+        """Places in the order of shapes (apart.py) behind which none is told apart; None: all are."""
+        self.crowded = False
+        """Whether so many lines are new that they are read together."""
         self.axes: dict[tuple[str, ...], int] = {}
         self.ranks_capped = False
         self.wrappers: dict[tuple[str, ...], int] = {(): 0}
         self._rows: list[list[int]] = []
-        self._coarse_records: dict[tuple[Head, str, int], int] = {}
+        self._crowd = Crowd(reader)
+        self._others: dict[tuple[int, int], int] = {}
+        self._rows_before = 0
         self._plan = np.zeros((WIDTH, 0), np.int32)
         self._marks = np.zeros(0, np.uint8)
         self._planned = self._slotted = 0
@@ -81,10 +104,6 @@ class MaskTable(dict[bytes, int]):
         self._constant_table = np.zeros((SLOT_COLUMNS, 0))
 
     def __missing__(self, key: bytes) -> int:
-        if self.reader.capped:
-            index = self._coarse(key)
-            if index >= 0:
-                return index
         if len(key) <= LONG_LINE:
             # Lines that differ in hashes and request ids only share one mask, which is not remembered for each.
             plain = HEX_WORD.sub(_zeros, key)
@@ -98,20 +117,68 @@ class MaskTable(dict[bytes, int]):
         self._rows[index][LENGTH] = len(key)
         return index
 
-    def _coarse(self, key: bytes) -> int:
-        """Past the cap of shapes: one record per header, kind and length, and no mask remembered. -1: read it fully."""
-        found = self.reader.coarse(key[:LONG_LINE].decode("latin-1"))
-        if found is None:
-            return -1
-        head, kind = found
-        signature = (head, kind, len(key))
-        index = self._coarse_records.get(signature)
-        if index is None:
-            index = self._coarse_records[signature] = len(self._rows)
-            part = Part(0, len(key), head, kind, (kind, OTHER_SHAPE))
-            self._rows.append(self._record(part, 0, 1, whole=True, cut=len(key) > LONG_LINE))
-            self._rows[index][LENGTH] = len(key)
-        return index
+    def find(self, lines: list[bytes]) -> npt.NDArray[np.int64]:
+        """Records of masked lines that may all be new, as if each were looked up."""
+        ids = np.full(len(lines), -1, np.int64)
+        if len(lines) >= CROWD:
+            seen = self._crowd.read(lines)
+            taken = seen.head >= 0
+            fresh = seen.place[taken & ~self._beyond(seen.place)]
+            if len(fresh) >= CROWD:
+                self._narrow(fresh)
+            further = taken & self._beyond(seen.place)
+            self._together(lines, seen, np.flatnonzero(further), ids)
+            for index in np.flatnonzero(taken & ~further).tolist():
+                ids[index] = self._apart(lines[index], seen, index)
+        for index in np.flatnonzero(ids < 0).tolist():
+            ids[index] = self[lines[index]]
+        return ids
+
+    def settle(self) -> None:
+        """See whether many of the lines since the last call were new."""
+        self.crowded = self.last_apart is not None or len(self._rows) - self._rows_before >= MANY_NEW
+        self._rows_before = len(self._rows)
+
+    def shared(self) -> list[int]:
+        """Records that stand for lines of many masks."""
+        return list(self._others.values())
+
+    def _apart(self, line: bytes, seen: Words, index: int) -> int:
+        """The record of one line that was read with others."""
+        known = self.get(line)
+        if known is None:
+            head, kind = self._crowd.heads[int(seen.head[index])]
+            shape = kind, seen.shape(index)
+            self.shape_id(shape, int(seen.place[index]))
+            known = self[line] = self._plain(Part(0, len(line), head, kind, shape))
+        return known
+
+    def _together(
+        self, lines: list[bytes], seen: Words, pick: npt.NDArray[np.int64], ids: npt.NDArray[np.int64]
+    ) -> None:
+        """Records of lines whose shapes are not told apart: one for each header and length."""
+        if not len(pick):
+            return
+        length = np.fromiter(map(len, lines), np.int64, len(lines))[pick]
+        signature = seen.head[pick] * LONGEST + length
+        found = np.flatnonzero(np.bincount(signature))
+        record = np.zeros(int(found[-1]) + 1, np.int64)
+        record[found] = [self._other(*divmod(number, LONGEST)) for number in found.tolist()]
+        ids[pick] = record[signature]
+
+    def _other(self, number: int, length: int) -> int:
+        known = self._others.get((number, length))
+        if known is None:
+            head, kind = self._crowd.heads[number]
+            known = self._others[number, length] = self._plain(Part(0, length, head, kind, (kind, OTHER_SHAPE)))
+        return known
+
+    def _plain(self, part: Part) -> int:
+        """A new record of a line that is one part."""
+        row = self._record(part, 0, 1, whole=True, cut=False)
+        row[LENGTH] = part.stop
+        self._rows.append(row)
+        return len(self._rows) - 1
 
     def add(self, masked: str, cut: bool = False, joined: bool = False) -> int:
         """Read one masked line and append its records; `cut`: the line goes on beyond `masked`; `joined`: it is a
@@ -175,15 +242,49 @@ class MaskTable(dict[bytes, int]):
         self._constants.append(constants)
         return len(self._slot_rows) - 1
 
-    def shape_id(self, shape: tuple[str, str]) -> int:
-        """Number of a shape; past the cap all new ones of a kind share one."""
+    def shape_id(self, shape: tuple[str, str], place: int = -1) -> int:
+        """Number of a shape; past the cap, those that are not told apart share one for each kind. `place`: its text's
+        in the order of shapes, where that is known."""
         found = self.shapes.get(shape)
         if found is not None:
             return found
-        if len(self.shapes) >= SHAPE_CAP:
-            self.reader.capped = True
-            shape = (shape[0], OTHER_SHAPE)
-        return self.shapes.setdefault(shape, len(self.shapes))
+        other = shape[1] == OTHER_SHAPE
+        if self.last_apart is not None and not other:
+            place = order(shape[1]) if place < 0 else place
+            if place > self.last_apart[place >> 32]:
+                return self.shape_id((shape[0], OTHER_SHAPE))
+        found = self.shapes[shape] = len(self.names)
+        self.names.append(shape)
+        self.places.append(GIVEN_UP if other else place)
+        self.others.append(plain_kind(shape))
+        if len(self.shapes) >= self._room:
+            self._narrow(np.zeros(0, np.int64))
+            return self.shape_id(shape, place)
+        return found
+
+    def _beyond(self, places: Array) -> Array:
+        """Which places are those of shapes that are not told apart."""
+        return np.zeros(len(places), bool) if self.last_apart is None else apart.beyond(places, self.last_apart)
+
+    def _narrow(self, new: Array) -> None:
+        """Tell no more shapes apart than the cap allows, if with those at the places `new` there are more; lines of the
+        others count for what their kind shares."""
+        if self.last_apart is None and len(self.shapes) + len(new) <= apart.SHAPE_CAP:
+            return
+        for number in np.flatnonzero(np.array(self.places) < 0).tolist():
+            self.places[number] = order(self.names[number][1])
+        places = np.array(self.places, np.int64)
+        live = np.flatnonzero(places < GIVEN_UP)
+        places = places[live]
+        last = apart.last_apart(np.union1d(places, new), self.last_apart is not None)
+        if last is not None:
+            self.last_apart = last = last if self.last_apart is None else apart.least((last, self.last_apart))
+            for number in live[apart.beyond(places, last)].tolist():
+                kind, _ = shape = self.names[number]
+                del self.shapes[shape]
+                self.names[number], self.places[number] = (kind, OTHER_SHAPE), GIVEN_UP
+                self.others[number] = plain_kind((kind, OTHER_SHAPE))
+        self._room = max(apart.SHAPE_CAP + 1 if last is None else 0, len(self.shapes) * 5 // 4) + 1024
 
     @property
     def plans(self) -> int:
@@ -227,7 +328,8 @@ class MaskTable(dict[bytes, int]):
         """Drop the masks (not the shapes); only between chunks."""
         self.clear()
         self.generation += 1
-        self._coarse_records = {}
+        self._rows_before = 0
+        self._others = {}
         self._rows = []
         self._planned = self._slotted = 0
         self._slot_rows = []

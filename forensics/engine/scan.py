@@ -95,7 +95,7 @@ def _ranged(sources: Sequence[Source], options: Options, ranges: Ranges) -> list
     """The sources, scanned by somebody else."""
     probes = [probe(source, options.wrapper) for source in sources]
     found = ranges(sources, probes, options)
-    return [assemble(parts, seen) for parts, seen in zip(found, probes, strict=True)]
+    return [assemble(parts, seen, s.size) for parts, seen, s in zip(found, probes, sources, strict=True)]
 
 
 def _built(loaded: list[Loaded], options: Options) -> EventTable:
@@ -122,13 +122,14 @@ class _Shared:
 
     def __init__(self, source: Source, options: Options, ahead: bool = False) -> None:
         self._seen = probe(source, options.wrapper)
+        self._size = source.size
         engine = choose_engine(options.engine, source.size)
         chunk = min(max(64, options.chunk_bytes), MAX_LINE)
         forced, processes, lead = options.wrapper, options.processes, HEAD_START[engine] if ahead else 0
         self._started = Started(source, self._seen, forced, chunk, processes, engine, options.progress, lead)
 
     def result(self) -> Assembled:
-        return assemble(self._started.finish(), self._seen)
+        return assemble(self._started.finish(), self._seen, self._size)
 
     def close(self) -> None:
         self._started.close()

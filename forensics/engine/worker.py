@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable
+from array import array
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import pairwise
@@ -13,11 +14,13 @@ import numpy as np
 import numpy.typing as npt
 
 from forensics.engine import compiled
+from forensics.engine.apart import Last
 from forensics.engine.chunk import ChunkScanner, Hot, Rows
 from forensics.engine.forked import Forked, cores
 from forensics.engine.lines import Kernel, NumpyKernel
 from forensics.engine.mask import DIGITS_TO_ZERO
 from forensics.engine.numbers import PAD, PADDING
+from forensics.engine.plain import rank_share, staying
 from forensics.engine.probe import Probe
 from forensics.engine.record import DECODE, PREFILL, LineReader
 from forensics.engine.records import LONG_LINE, MaskTable
@@ -66,7 +69,8 @@ class Scanned:
     lines: int
     last_time: float
     thinned: int = 0
-    capped: bool = False
+    last_apart: Last | None = None
+    places: Sequence[int] = ()
     ranks_capped: bool = False
     notes: list[str] = field(default_factory=list)
 
@@ -206,28 +210,32 @@ def scan_range(
         # Nothing used: the chunk lies inside one message that a wrapper cut into lines.
         wanted = chunk_bytes if used else wanted * 2
         at, line = at + used, line + lines
-        kept.append(rows)
+        kept.append(
+            without_plain(rows, table.others, scanner.ranks, source.size) if table.last_apart is not None else rows
+        )
         for kind, batch in found.items():
             hot[kind].append(batch)
         if progress is not None:
             progress(source.name, source.size * (at - start) // (stop - start), source.size)
     scanner.count()
-    counts = [*scanner.shape_counts.tolist(), *([0] * len(table.shapes))][: len(table.shapes)]
+    counts = [*scanner.shape_counts.tolist(), *([0] * len(table.names))][: len(table.names)]
     if stop - start > SPLIT_ABOVE // 2:
         give_memory_back()
+    joined = join_rows(kept)
     used_wrappers = np.flatnonzero(scanner.wrapper_counts)
     wrappers = {WRAPPER_NAMES[name] for names, i in table.wrappers.items() if i in used_wrappers for name in names}
     return Scanned(
-        join_rows(kept),
+        joined if table.last_apart is None else without_plain(joined, table.others, scanner.ranks, source.size),
         {kind: join_hot(batches) for kind, batches in hot.items()},
-        list(table.shapes),
+        table.names,
         counts,
         list(scanner.ranks),
         wrappers,
         line - 1,
         scanner.now,
         scanner.thinned,
-        reader.capped,
+        table.last_apart,
+        table.places if table.last_apart is not None else (),
         table.ranks_capped,
     )
 
@@ -336,6 +344,14 @@ def join_hot(parts: list[Hot]) -> Hot:
         del found
     line, time, rank = (_joined(parts, name, kind) for name, kind in zip(_HOT_FIELDS, _HOT_TYPES, strict=True))
     return Hot(line, time, rank, columns)
+
+
+def without_plain(rows: Rows, kinds: Sequence[int], ranks: Iterable[tuple[Any, tuple[int, ...]]], size: int) -> Rows:
+    """Rows without most of those whose shapes are not told apart; `kinds` gives `plain_kind` of each shape."""
+    kind = np.frombuffer(array("b", kinds), np.int8)
+    share = np.array([*(rank_share(numbers) for _, numbers in ranks), -1], np.int64)
+    stay = staying(rows.offset, share[rows.rank], kind[rows.shape], size) if len(kind) else None
+    return rows if stay is None else Rows(*(getattr(rows, name)[stay] for name in _FIELDS))
 
 
 def join_rows(parts: list[Rows]) -> Rows:

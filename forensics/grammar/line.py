@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from lark import Token, Tree
 from lark.exceptions import UnexpectedInput
@@ -63,6 +64,10 @@ class LineGrammar:
             key=lambda t: (-t.priority, -t.pattern.max_width, -len(t.pattern.value), t.name),
         )
         self._heads = Heads([(t.name, t.pattern.to_regexp()) for t in heads if t.name != "TEXT"])
+
+    def telling_lines(self) -> Any:
+        """A pattern that finds in many messages at once, one a line, all that `glance` may not call `text`."""
+        return self._heads.lines()
 
     def _first_terminals(self) -> dict[str, str]:
         kinds = {}

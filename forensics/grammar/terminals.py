@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import re2
 
@@ -20,14 +21,16 @@ class Heads:
 
     def __init__(self, terminals: list[tuple[str, str]]) -> None:
         self._terminals: list[tuple[str, Late[str]]] = [(name, Late(pattern, re.ASCII)) for name, pattern in terminals]
-        self._set = re2.Set.SearchSet(_options())
+        self._set = re2.Set.SearchSet(latin1_options())
         self._owners: list[int] = []
+        self._telling: list[str] = []
         for number, (_, pattern) in enumerate(terminals):
             for alternative in alternatives(pattern):
                 skip = _SCANS.match(alternative)
                 telling = relaxed(alternative[skip.end() :]) if skip else f"^(?:{relaxed(alternative)})"
                 self._set.Add(telling.encode("latin-1"))
                 self._owners.append(number)
+                self._telling.append(f"(?:{telling})")
         self._set.Compile()
 
     def first(self, text: str) -> str | None:
@@ -39,9 +42,16 @@ class Heads:
                 return name
         return None
 
+    def lines(self) -> Any:
+        """A pattern that finds in many texts at once, one a line, those that may begin with a terminal: of each text
+        for which `first` names one, a match starts in its line, and none goes beyond a line."""
+        return re2.compile(f"(?m){'|'.join(self._telling)}".encode("latin-1"), latin1_options(one_line=True))
 
-def _options() -> re2.Options:
+
+def latin1_options(one_line: bool = False) -> re2.Options:
+    """Options for text of one byte a character. `one_line`: no match goes beyond the end of a line."""
     options = re2.Options()
+    options.never_nl = one_line
     options.encoding = re2.Options.Encoding.LATIN1
     options.log_errors = False
     options.max_mem = 64 << 20

@@ -66,6 +66,11 @@ def near(text: str) -> frozenset[int]:
     return _SIEVE.near(text)
 
 
+def demanded() -> frozenset[str]:
+    """All texts that registered needles cannot do without."""
+    return frozenset().union(*(_needed(pattern) or () for pattern in _SIEVE._patterns))
+
+
 def known() -> int:
     """How many needles there are."""
     return len(_SIEVE)

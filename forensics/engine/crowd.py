@@ -1,0 +1,150 @@
+"""Lines of free words, each of them new, read together: what `LineReader.read` says of each, without a call for each.
+
+Only lines whose reading is plain to see are taken: one part, a header that was read before or none, a message without
+anything that a shape folds but digits, blanks and bytes beyond ASCII, and nothing that a terminal of the line grammar
+begins with or looks for. All others are left to the reader.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any
+from zlib import crc32
+
+import numpy as np
+import numpy.typing as npt
+import re2
+
+from forensics.engine.apart import FREE, PLAIN, words
+from forensics.engine.mask import SHAPE_LENGTH
+from forensics.engine.record import LineReader
+from forensics.grammar.header import Head
+from forensics.grammar.line import line_grammar
+from forensics.grammar.terminals import latin1_options
+
+Array = npt.NDArray[Any]
+LONGEST = 512
+"""No line taken is as long: a header of less than 100 bytes and a message that its shape holds whole."""
+MAX_HEADS = 1024
+_ODD = re2.compile(
+    rb"[\x00-\x08\x0d-\x1b|\[\x7f]|[\t\x0b\x0c\x1c-\x1f\x85\xa0] |[0-9a-fA-F]{8}|0[xX][0-9a-fA-F]",
+    latin1_options(one_line=True),
+)
+"""What makes a message more than words: control codes, glue, bars, hex words, blanks of other kinds before blanks."""
+_LEVEL = re.compile(rb"(?:DEBUG|INFO|WARNING|WARN|ERROR|CRITICAL) (?=[a-z]+ )")
+_LOWER, _UPPER, _DIGIT_OR_BAR = (np.zeros(256, bool) for _ in range(3))
+_LOWER[97:123] = _UPPER[65:91] = _DIGIT_OR_BAR[[48, 124]] = True
+
+
+@dataclass(slots=True)
+class Words:
+    """Lines as far as they are words: `head` numbers their heads (-1: not taken), `texts` and `place` are their
+    shapes and the places of these in the order (apart.py); those of lines not taken mean nothing."""
+
+    head: Array
+    place: Array
+    texts: list[bytes]
+
+    def shape(self, index: int) -> str:
+        """Text of the shape of a line."""
+        return self.texts[index].decode("latin-1")
+
+
+class Crowd:
+    """Reads lines together; remembers the heads."""
+
+    def __init__(self, reader: LineReader) -> None:
+        self.heads: list[tuple[Head, str]] = []
+        """Heads with the kind of free text behind them."""
+        self._reader = reader
+        self._numbers: dict[bytes, int] = {}
+        self._telling = line_grammar().telling_lines()
+
+    def read(self, lines: list[bytes]) -> Words:
+        """Read masked lines."""
+        count = len(lines)
+        if self._reader.preamble or self._reader.forced is not None:
+            return Words(np.full(count, -1), np.zeros(count, np.int64), lines)
+        body = self._bodies(lines)
+        head = np.fromiter(map(self._number, lines, body.tolist()), np.int64, count)
+        taken = head >= 0
+        messages = [line[at:] for line, at in zip(lines, body.tolist(), strict=True)]
+        text = b"\n".join(messages)
+        ends = _ends(text)
+        taken &= np.diff(ends, prepend=-1) <= SHAPE_LENGTH + 1
+        taken[_hit(_ODD, text, ends)] = False
+        text, ends = _folded(text)
+        taken[_hit(self._telling, text, ends)] = False
+        texts = text.split(b"\n")
+        place = np.full(count, FREE)
+        place[_hit(words(), text, ends)] = PLAIN
+        place += np.fromiter(map(crc32, texts), np.int64, count)
+        return Words(np.where(taken, head, -1), place, texts)
+
+    def _bodies(self, lines: list[bytes]) -> Array:
+        """Where the message of each line begins: behind the first bracket or at its start; -1: neither is sure."""
+        data = np.frombuffer(b"\n".join(lines) + b"\n\n\n", np.uint8)
+        end = np.flatnonzero(data[:-2] == 10)
+        start = np.concatenate([[0], end[:-1] + 1])
+        first = data[start]
+        close = np.append(np.flatnonzero((data[:-1] == 93) & (data[1:] == 32)), len(data))
+        close = close[np.searchsorted(close, start)]
+        body = np.where((first == 91) & (close < np.minimum(end, start + 98)), close - start + 2, -1)
+        # Whatever is a header or a wrapper and begins with a letter holds digits or a bar.
+        bare = _LOWER[first] | _UPPER[first]
+        if bare.any():
+            marks = np.flatnonzero(_DIGIT_OR_BAR[data])
+            bare &= np.searchsorted(marks, end) == np.searchsorted(marks, start)
+        body = np.where(bare, 0, body)
+        sure = body >= 0
+        at = start + body
+        one, two = data[at], data[at + 1]
+        level = _UPPER[one] & ~_LOWER[two] & (first == 91)
+        body[sure & ~_LOWER[one] & ~_UPPER[one]] = -1
+        for index in np.flatnonzero(sure & level).tolist():
+            found = _LEVEL.match(lines[index], body[index])
+            body[index] = found.end() if found else -1
+        return body
+
+    def _number(self, line: bytes, body: int) -> int:
+        """Number of the head before the message at `body`, -1 where the reader sees another."""
+        if body < 0:
+            return -1
+        key = line[:body]
+        found = self._numbers.get(key)
+        if found is None:
+            found = -1
+            if len(self._numbers) < MAX_HEADS:
+                found = self._numbers[key] = self._new_head(line, body)
+        return found
+
+    def _new_head(self, line: bytes, body: int) -> int:
+        head = self._reader.head(line.decode("latin-1"))
+        if head.body_at != body or head.payload or head.partial:
+            return -1
+        if line[body - 2 : body] != b"] " and body and head.header != "H_SGLANG":
+            return -1
+        self.heads.append((head, self._reader.kind_of("text", head)))
+        return len(self.heads) - 1
+
+
+def _ends(text: bytes) -> Array:
+    """Where the lines of a text end."""
+    return np.append(np.flatnonzero(np.frombuffer(text, np.uint8) == 10), len(text))
+
+
+def _hit(pattern: Any, text: bytes, ends: Array) -> Array:
+    """Numbers of the lines that hold a match."""
+    return np.searchsorted(ends, np.array([match.start() for match in pattern.finditer(text)], np.int64))
+
+
+def _folded(text: bytes) -> tuple[bytes, Array]:
+    """Shapes of messages without odd parts (one a line), and where they end: runs of digits, of blanks and of bytes
+    beyond ASCII become one."""
+    data = np.frombuffer(text, np.uint8)
+    data = np.where(data >= 128, np.uint8(0xB7), data)
+    same = data[1:] == data[:-1]
+    same &= (data[1:] == 48) | (data[1:] == 32) | (data[1:] == 0xB7)
+    data = data[np.append(True, ~same)] if same.any() else data
+    return data.tobytes(), np.append(np.flatnonzero(data == 10), len(data))
