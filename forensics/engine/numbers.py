@@ -38,25 +38,28 @@ class Words8:
         if not len(width):
             return np.zeros(0, np.uint64)
         most = int(width.max())
-        low = _decode(
-            self.load(end - 8), width.astype(np.uint64) if most <= 8 else np.minimum(width, 8).astype(np.uint64)
-        )
+        low = _decode(self._view[end + (PAD - 8)], width if most <= 8 else np.minimum(width, 8))
         if most > 8:
-            high = _decode(self.load(end - 16), np.clip(width - 8, 0, 8).astype(np.uint64))
-            low = low + high * _U(100_000_000)
+            high = _decode(self._view[end + (PAD - 16)], np.clip(width - 8, 0, 8))
+            high *= _U(100_000_000)
+            low += high
         return low
 
 
-_BIASES = np.array([0, *(((0x3030303030303030 >> s) << s) for s in (56, 48, 40, 32, 24, 16, 8, 0))], np.uint64)
-_KEEP = np.array([0, *(((1 << 64) - 1 >> s) << s for s in (56, 48, 40, 32, 24, 16, 8, 0))], np.uint64)
+_KEEP = np.array([0, *((0x0F0F0F0F0F0F0F0F >> s) << s for s in (56, 48, 40, 32, 24, 16, 8, 0))], np.uint64)
+"""Of each number of digits the bits of their values; the first digit is the lowest byte."""
 
 
-def _decode(word: Words, width: Words) -> Words:
-    """Eight ASCII digits per word, of which the last `width` count (three multiplications, no loop)."""
-    value = (word & _KEEP[width]) - _BIASES[width]
-    value = ((value * _U(2561)) >> _U(8)) & _U(0x00FF00FF00FF00FF)
-    value = ((value * _U(6553601)) >> _U(16)) & _U(0x0000FFFF0000FFFF)
-    return (value * _U(42949672960001)) >> _U(32)
+def _decode(word: Words, width: npt.NDArray[np.integer]) -> Words:
+    """Eight ASCII digits per word, of which the last `width` count (three multiplications, no loop); in place."""
+    word &= _KEEP.take(width)
+    for factor, shift, mask in ((2561, 8, 0x00FF00FF00FF00FF), (6553601, 16, 0x0000FFFF0000FFFF)):
+        word *= _U(factor)
+        word >>= _U(shift)
+        word &= _U(mask)
+    word *= _U(42949672960001)
+    word >>= _U(32)
+    return word
 
 
 def clock_seconds(word: Words) -> Ints:
