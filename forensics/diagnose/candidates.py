@@ -67,10 +67,11 @@ def _tells(condition: str) -> bool:
     return any(not _EVERYWHERE.fullmatch(p.strip(" ()")) for p in parts)
 
 
-def _beyond_failure(found: Candidate) -> bool:
-    """Whether something besides the failure itself, which its rivals explain as well, speaks for a finding."""
+def beyond_failure(found: Candidate) -> bool:
+    """Whether something that can be shown, besides the failure itself, which its rivals explain as well, speaks for a
+    finding. What a log does not show speaks for none."""
     grounds = (*found.ledger.must, *found.ledger.decisive, *found.ledger.strong)
-    return any(g.value is True and not _only(g.condition, found.signals) for g in grounds)
+    return any(g.value is True and g.where and not _only(g.condition, found.signals) for g in grounds)
 
 
 def _only(condition: str, signals: Iterable[str]) -> bool:
@@ -139,7 +140,7 @@ def is_hypothesis(found: Candidate) -> bool:
     if found.role == SYMPTOM:
         kind = any(g.value is True and _tells(g.condition) for g in found.ledger.applies)
         return (found.must is True and (found.fits or kind)) or (found.fits and found.applies is not None)
-    return found.positive and (found.must is True or _beyond_failure(found))
+    return found.positive and (found.must is True or beyond_failure(found))
 
 
 def explaining_signals(finding: Finding, case: Case) -> tuple[str, ...]:

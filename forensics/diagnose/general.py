@@ -58,7 +58,7 @@ def read(case: Case) -> General | None:
     for reader in _READERS:
         found = reader(case, failure)
         if found is not None:
-            waited = reader is _silent_rank
+            waited = reader in (_silent_rank, _lost_peer)
             return replace(found, settled=found.settled or reader in _SETTLED, waited=waited)
     return _exception(case, failure)
 
@@ -75,10 +75,13 @@ def _plain(case: Case, failure: Failure) -> General | None:
 def _lost_peer(case: Case, failure: Failure) -> General | None:
     """The rank that reports a broken connection lives; the peer is the one in its line."""
     found = PEER.search(failure.text)
-    if found is None or failure.suspect_ranks:
+    if found is None:
         return None
     peer = found.group(1) or found.group(2)
     why = f"the rank that reports lost its connection to {peer}; the reporter itself was still at work"
+    if failure.suspect_ranks:
+        names = ", ".join(str(r) for r in failure.suspect_ranks[:8])
+        why = f"{why}; behind it, one of {names}: {failure.suspect_why}"
     return General(f"The peer at {peer} was lost{_during(failure)}", why, (_ground(case, failure, why),), (
         (f"the log of the process at {peer}: what it printed last", ""),
     ))  # fmt: skip

@@ -12,6 +12,7 @@ from forensics.diagnose.candidates import (
     SYMPTOM,
     Candidate,
     Weighed,
+    beyond_failure,
     is_hypothesis,
     stated_symptom,
 )
@@ -42,12 +43,13 @@ STARTUP_KINDS = ("config", "load")
 @frozen
 class Diagnosis:
     """What is known about one launch. `judged` is ordered, ruled-out ones last. `engine` is the general reading where
-    no finding explains the first failure; `shown_by` a single-variable comparison that no finding claims.
-    `asked`: there is a failure or a stated symptom to explain."""
+    no finding explains the first failure, or `blind`: nothing is told but that ranks waited. `shown_by` a
+    single-variable comparison that no finding claims. `asked`: there is a failure or a stated symptom to explain."""
 
     asked: bool
     judged: tuple[Judged, ...]
     engine: General | None
+    blind: bool
     pairs: tuple[Pair, ...]
     unclaimed: Pair | None
     comparison: Comparison | None
@@ -57,7 +59,7 @@ class Diagnosis:
     steps: list[NextStep]
 
 
-UNASKED = Diagnosis(False, (), None, (), None, None, (), (), False, [])
+UNASKED = Diagnosis(False, (), None, False, (), None, None, (), (), False, [])
 """The diagnosis of a launch with nothing to explain."""
 
 
@@ -79,7 +81,8 @@ def diagnose_launch(
     explained = any(j.candidate.role in (DIRECT, ASSUMED, SYMPTOM) or j.verdict == LIKELY for j in live)
     reading = general.read(case)
     shown = not explained or (failure is not None and live[0].candidate.role == SYMPTOM)
-    shown = shown or (reading is not None and reading.waited and live[0].candidate.must is None)
+    blind = reading is not None and reading.waited and all(only_waits(j) for j in live)
+    shown = shown or blind
     claimed = any(j.evidence.comparison for j in live) or _told(live)
     unclaimed = None if claimed else next(iter(around.pairs), None)
     said = failure is not None and message_of(failure.text) != NO_MESSAGE  # a trace cut off says nothing to compare
@@ -92,14 +95,23 @@ def diagnose_launch(
         asked=True,
         judged=(*live, *dead),
         engine=reading if shown else None,
+        blind=blind,
         pairs=around.pairs,
         unclaimed=unclaimed,
         comparison=comparison,
         unnamed=_unnamed(comparison, case, live),
         nearest=tuple(name for name, _ in near),
         unexplained=failure is not None and not explained and unclaimed is None,
-        steps=next_step.next_steps(case, live, (*alike, *_good(everyone)), comparison, reading),
+        steps=next_step.next_steps(case, live, (*alike, *_good(everyone)), comparison, reading, blind),
     )
+
+
+def only_waits(judged: Judged) -> bool:
+    """Whether a hypothesis rests on what the log does not tell, or on nothing but the line of a rank that waited while
+    something speaks against it."""
+    found = judged.candidate
+    doubted = not beyond_failure(found) and bool(found.ledger.held("against"))
+    return judged.verdict == POSSIBLE and (found.must is None or doubted)
 
 
 def _raised(case: Case, failure: Failure) -> similar.Raised | None:

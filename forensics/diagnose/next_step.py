@@ -37,6 +37,7 @@ def next_steps(
     alike: Sequence[Case],
     comparison: Comparison | None,
     general: General | None,
+    blind: bool = False,
 ) -> list[NextStep]:
     """At most `MAX_STEPS` steps, best first. `general` is the general reading of the first failure, if there is one."""
     live = [j for j in judged if j.verdict != RULED_OUT and j.candidate.role in (DIRECT, ASSUMED, SYMPTOM)]
@@ -44,7 +45,7 @@ def next_steps(
     if proven:
         steps = _verify(case, live, alike)
     else:
-        steps = _separating(case, live, alike, comparison, general)
+        steps = _separating(case, live, alike, comparison, general, blind)
     if case.symptom == "hang" and (not proven or not steps):
         steps = [*steps[: MAX_STEPS - 2], *_collected(COLLECT["hang"])]
     elif case.symptom and not live:
@@ -59,10 +60,10 @@ def _separating(
     alike: Sequence[Case],
     comparison: Comparison | None,
     general: General | None,
+    blind: bool = False,
 ) -> list[NextStep]:
     """Experiments and data where no cause is established. What only waits longer comes last: it hides the sign."""
     tests, longer = _experiments(case, live, (case, *alike))
-    blind = general is not None and general.waited and all(j.candidate.must is None for j in live)
     steps = [*_collected(general.collect), *tests] if general is not None and blind else [*tests]
     failure = case.launch.failure(case.launch.first_failure)
     if not live:

@@ -33,11 +33,10 @@ def hypothesis_infos(case: Case, found: Diagnosis, places: Places) -> list[Hypot
     infos: list[HypothesisInfo] = []
     if found.unclaimed is not None:
         infos.append(_shown_by(found.unclaimed, case, places))
-    blind = found.engine is not None and found.engine.waited and all(j.candidate.must is None for j in live)
-    if found.engine is not None and blind:  # nothing but guesses: who waited, and for whom, comes first
+    if found.engine is not None and found.blind:  # nothing but guesses: who waited, and for whom, comes first
         infos.append(_engine(found.engine, case, places))
     infos += [_finding(j, case, places) for j in live]
-    if found.engine is not None and not blind:
+    if found.engine is not None and not found.blind:
         infos.append(_engine(found.engine, case, places))
     if found.engine is not None and found.comparison is not None:
         infos += _differences(found.comparison, found.unnamed, case, places)
