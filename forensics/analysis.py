@@ -24,9 +24,12 @@ from forensics.knowledge.store import Knowledge, load
 from forensics.output.mask import mask
 from forensics.rulebook.case import Case
 from forensics.rulebook.match import match_rules
+from forensics.rulebook.program import program_of
 from forensics.schema.block import Block
 from forensics.schema.options import Options
 from forensics.schema.report import ProblemInfo, Report, SourceInfo, Tool
+from forensics.timeline import sieve
+from forensics.timeline.catalog import catalog
 from forensics.timeline.failures import find_failures
 from forensics.timeline.launches import LAUNCHES, NEWEST, OLDEST, find_launches
 from forensics.version import VERSION
@@ -93,9 +96,17 @@ def read(
 ) -> Reading:
     """Inputs to cases. `prefix` names the launches of inputs that are not the ones under analysis (`B1` …)."""
     with begun or begin(names, options) as started:
+        _make_ready(knowledge)
         table = started.scan.table()
     options = replace(options, env=(*options.env, *bundled_reports(names)))
     return read_table(table, options, knowledge, prefix, tuple(started.inputs.problems))
+
+
+def _make_ready(knowledge: Knowledge) -> None:
+    """What every log needs and no log changes, made while another process may still be reading."""
+    program_of(knowledge.rules)
+    catalog()
+    sieve.near("")
 
 
 def read_table(

@@ -26,7 +26,7 @@ from forensics.engine.worker import (
     give_memory_back,
 )
 from forensics.errors import UsageError
-from forensics.grammar.header import WRAPPERS
+from forensics.grammar.header import WRAPPERS, headers
 from forensics.ingest.inputs import Inputs, open_inputs
 from forensics.ingest.sources import Source
 from forensics.schema.options import Options
@@ -138,6 +138,7 @@ class _Shared:
 def _begun(source: Source, options: Options, ahead: bool = False) -> _Shared | Forked[Assembled]:
     """A source whose scan has begun; ahead of other work, a child reads all of a small one."""
     if ahead and source.size <= HEAD_START[choose_engine(options.engine, source.size)]:
+        headers()  # both processes will ask for them
         return Forked(lambda: _Shared(source, options).result())
     return _Shared(source, options, ahead)
 

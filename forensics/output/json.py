@@ -9,6 +9,7 @@ from io import StringIO
 from json.encoder import encode_basestring
 from typing import Any
 
+from forensics.schema.part import Part
 from forensics.schema.report import Report
 
 # Control, format and separator characters beyond ASCII: the same string to a JSON reader, inert on a terminal.
@@ -43,10 +44,10 @@ def render(report: Report, max_bytes: int = 0) -> str:
     With `max_bytes` the least important parts are dropped, whole, until the text fits; `omitted` names each with its
     count. The headline, the focus launch, its first failure and its first hypothesis always stay.
     """
-    data = report.model_dump()
-    text = _dump(data)
+    text = _dump(report)
     if not max_bytes or len(text.encode()) <= max_bytes:
         return text
+    data = report.model_dump()
     for step in _LADDER:
         count = _drop(data, step)
         if count:
@@ -63,7 +64,7 @@ def render_error(message: str, **place: Any) -> str:
     return _dump({"schema": "1", "launches": [], "problems": [{"message": message, **place}]})
 
 
-def _dump(data: dict[str, Any]) -> str:
+def _dump(data: dict[str, Any] | Report) -> str:
     out = StringIO()
     _write(data, "\n", out.write)
     out.write("\n")
@@ -84,6 +85,10 @@ def _write(value: Any, margin: str, write: Callable[[str], object]) -> None:
             _write(item, inner, write)
             mark = ","
         write(margin + "}")
+    elif isinstance(value, Part):
+        _write({name: getattr(value, name) for name in value.__slots__}, margin, write)
+    elif kind is tuple:
+        _write(list(value), margin, write)
     elif kind is list and value and not _numbers(value):
         inner, mark = margin + " ", "["
         for item in value:
