@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import pairwise
+from typing import NamedTuple
 
 from forensics.engine.mask import fold, strip_ansi
 from forensics.frozen import frozen
@@ -28,8 +29,7 @@ MAX_HOT = 50_000
 """Shapes of batch lines whose numbers are looked for; of further ones only the kind is told."""
 
 
-@frozen
-class Slot:
+class Slot(NamedTuple):
     """Where a number stands in a line: end and width of its whole part, width of its fraction; `slow` ones (long,
     with an exponent) are read one by one from [start, stop). `column` indexes the columns of the kind."""
 
@@ -251,7 +251,7 @@ class LineReader:
         runs = [m.span() for m in _RUN.finditer(body)]
         if len(runs) != count and kind != "access":
             count, spots = self._find_spots(kind, body, self._grammar.parse(body).fields)
-        return tuple(_moved(_slot(spot, runs, len(runs) - count), places, base) for spot in spots)
+        return tuple(_slot(spot, runs, len(runs) - count, places, base) for spot in spots)
 
     def _find_spots(self, kind: str, text: str, fields: Iterable[FieldPlace]) -> tuple[int, tuple[Spot, ...]]:
         """Number of digit runs in a text, and which of them are the numbers of its fields."""
@@ -275,26 +275,21 @@ class LineReader:
         return len(runs), tuple(spots)
 
 
-def _slot(spot: Spot, runs: list[tuple[int, int]], shift: int) -> Slot:
-    """A spot's place in one line, whose digit runs are `runs`, `shift` more than in the shape."""
+def _slot(spot: Spot, runs: list[tuple[int, int]], shift: int, places: list[int] | None, base: int) -> Slot:
+    """A spot's place in one line, whose message begins at `base` and has the digit runs `runs`, `shift` more than the
+    shape; `places` gives the offset of each character of the message where codes between them were taken out."""
     if spot.constant is not None:
         return Slot(spot.column, 0, 0, 0, 0, constant=spot.constant)
     shift = shift if spot.from_end else 0
     (start, stop), (low, high) = runs[spot.first + shift], runs[spot.last + shift]
     width, fraction = stop - start, high - low if spot.last == spot.first + 1 else 0
     start -= spot.negative
-    if not spot.simple or width > 16 or fraction > 8:
-        return Slot(spot.column, start, high, 0, 0, spot.negative, True)
-    return Slot(spot.column, start, stop, width, fraction, spot.negative)
-
-
-def _moved(slot: Slot, places: list[int] | None, base: int) -> Slot:
-    if slot.constant is not None:
-        return slot
-    start, end = slot.start, slot.end
+    slow = not spot.simple or width > 16 or fraction > 8
+    if slow:
+        stop, width, fraction = high, 0, 0
     if places is not None:
-        start, end = places[start], places[end - 1] + 1
-    return Slot(slot.column, base + start, base + end, slot.width, slot.fraction, slot.negative, slot.slow)
+        start, stop = places[start], places[stop - 1] + 1
+    return Slot(spot.column, base + start, base + stop, width, fraction, spot.negative, slow)
 
 
 def stamp_of(head: Head, use_outer: bool) -> Stamp | None:

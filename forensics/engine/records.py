@@ -15,6 +15,7 @@ from forensics.engine.crowd import LONGEST, Crowd, Words
 from forensics.engine.plain import plain_kind
 from forensics.engine.record import _CLASSES, ROW, LineReader, Part, stamp_of
 from forensics.engine.table import GLUED, HEADED, STAMPED, TRUNCATED, WRAPPED
+from forensics.grammar.header import Head
 
 (
     CLASS,
@@ -41,6 +42,8 @@ MAX_COMBINATIONS = 64
 WIDTH = AXIS0 + 2 * MAX_AXES
 LONG_LINE = 8192
 """Longer lines are read by their head only and are not remembered as masks."""
+HEADS_KEPT = 1024
+"""Headers whose part of a record is remembered."""
 MASK_CAP = 40_000
 """Masks remembered at once; a full table is emptied between chunks."""
 CLASSES = 5
@@ -92,6 +95,7 @@ class MaskTable(dict[bytes, int]):
         self.ranks_capped = False
         self.wrappers: dict[tuple[str, ...], int] = {(): 0}
         self._rows: list[list[int]] = []
+        self._by_head: dict[int, tuple[Head, list[int]]] = {}
         self._crowd = Crowd(reader)
         self._others: dict[tuple[int, int], int] = {}
         self._rows_before = 0
@@ -197,28 +201,38 @@ class MaskTable(dict[bytes, int]):
         return bool(self._rows[self[key]][PARTIAL])
 
     def _record(self, part: Part, number: int, parts: int, whole: bool, cut: bool) -> list[int]:
-        head = part.head
-        row = [0] * WIDTH
+        row = self._of_head(part.head).copy()
         row[CLASS] = _CLASSES.get(part.kind, ROW)
         row[SHAPE] = self.shape_id(part.shape)
+        row[FLAGS] |= (GLUED if number else 0) | (TRUNCATED if cut and whole else 0)
+        row[START], row[STOP], row[PARTS] = part.start, -1 if whole else part.stop, parts
+        row[SLOTS] = self._slots(part) if part.slots else -1
+        return row
+
+    def _of_head(self, head: Head) -> list[int]:
+        """What a header makes of a record. Most lines have one of a few, which the reader gives time and again."""
+        known = self._by_head.get(id(head))
+        if known is not None and known[0] is head:
+            return known[1]
+        row = [0] * WIDTH
         stamp = stamp_of(head, self.outer_time)
-        flags = (GLUED if number else 0) | (TRUNCATED if cut and whole else 0)
         if stamp is not None:
             row[FORM], row[DATE_AT], row[CLOCK_AT] = stamp.form, stamp.date_at, stamp.clock_at
             row[FRACTION_AT], row[FRACTION_WIDTH] = stamp.fraction_at, stamp.fraction_width
-            flags |= STAMPED
+            row[FLAGS] |= STAMPED
         if head.header:
-            flags |= HEADED
+            row[FLAGS] |= HEADED
         if head.wrappers[:1] in (("W_SLURM",), ("W_PREAMBLE",)):
-            flags |= WRAPPED
+            row[FLAGS] |= WRAPPED
         axes = head.axes[:MAX_AXES]
         row[AXES] = self._axes_id(tuple(a.name for a in axes)) if axes else -1
         for i, axis in enumerate(axes):
             row[AXIS0 + 2 * i], row[AXIS0 + 2 * i + 1] = axis.at, axis.width
-        row[FLAGS], row[START], row[STOP] = flags, part.start, -1 if whole else part.stop
-        row[PARTS], row[PARTIAL] = parts, int(head.partial)
+        row[PARTIAL] = int(head.partial)
         row[WRAPPER] = self.wrappers.setdefault(head.wrappers, len(self.wrappers))
-        row[SLOTS] = self._slots(part) if part.slots else -1
+        if len(self._by_head) >= HEADS_KEPT:
+            self._by_head.clear()
+        self._by_head[id(head)] = head, row
         return row
 
     def _axes_id(self, names: tuple[str, ...]) -> int:
