@@ -41,6 +41,19 @@ _LATE = "the error is reported late, so the frames show where it was noticed, no
 _SLOTS = ("lower --max-running-requests, or compare it with the slots that each pipeline micro-batch gets", "")
 PLAIN: tuple[Plain, ...] = (
     _row(
+        r"POST /(?:un)?load_lora_adapter",
+        "The server refused to load or unload a LoRA adapter",
+        "the server goes on; the reason stands in the body of the answer alone (error_message)",
+        ("send the request again and read error_message of the answer: rank and target modules against "
+         "--max-lora-rank and --lora-target-modules, a name that is taken, a path that is not there", ""),
+    ),
+    _row(
+        r"POST /(?:update_weight|init_weights_update|(?:release|resume)_memory_)",
+        "The server refused a request of the trainer",
+        "the server goes on; the reason stands in the body of the answer alone, the log does not repeat it",
+        ("read the answer's message on the trainer's side, and the server's lines just before", ""),
+    ),
+    _row(
         r"Memory access fault by GPU node|HW Exception by GPU node|HSA_STATUS_ERROR_(?:MEMORY|EXC|ILL)",
         "A GPU kernel faulted (ROCm)",
         "the ROCm runtime names GPU and address and ends the process; the abort that follows is a consequence",

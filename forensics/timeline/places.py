@@ -35,6 +35,8 @@ def place_of(
     fault = episode.first
     if episode.nature == roles.CLIENT or (fault.source == "line" and _OF_A_REQUEST.search(fault.text)):
         return "client"
+    if table.kind(fault.row) == "access":
+        return "client"
     if fault.key == "panic" and not marks:
         return "unknown"
     rank = fault.rank
