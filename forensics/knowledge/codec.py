@@ -1,4 +1,4 @@
-"""Frozen data to JSON and back without pickle: each dataclass is a list of its class's number and its fields."""
+"""Frozen data to JSON and back without pickle: each class is a list of its number and its fields."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ _TUPLE = -1
 def encode(value: Any) -> Any:
     """JSON value of scalars, tuples and the known dataclasses."""
     if isinstance(value, tuple):
-        return [_TUPLE, *map(encode, value)]
+        return [_TUPLE, *map(encode, value)] if value else []
     number = _NUMBER.get(type(value))
     if number is None:
         return value
@@ -59,6 +59,8 @@ def decode(value: Any) -> Any:
     """The value that `encode` was given. Anything malformed raises ValueError, TypeError or IndexError."""
     if not isinstance(value, list):
         return value
+    if not value:
+        return ()
     number = value[0]
-    parts = [decode(v) if type(v) is list else v for v in value[1:]]
+    parts = [v if type(v) is not list else decode(v) if v else () for v in value[1:]]
     return tuple(parts) if number == _TUPLE else _MAKE[number](*parts)

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from forensics.frozen import frozen
 
 
-@dataclass(frozen=True, slots=True, order=True)
+@frozen
 class Span:
     """A place in one input.
 
     `path` is the input as the user named it (`-` for standard input). `line` is 1-based and counted at `\\n`
     only; `column` is 1-based, in code points of the raw line. `byte_start`/`byte_end` delimit the bytes in the
-    decompressed stream before any wrapper is taken off.
+    decompressed stream before any wrapper is taken off. Places are ordered by all of that.
     """
 
     path: str
@@ -19,6 +19,12 @@ class Span:
     column: int = 1
     byte_start: int = 0
     byte_end: int = 0
+
+    def __lt__(self, other: Span) -> bool:
+        return self._all() < other._all()
+
+    def _all(self) -> tuple[str, int, int, int, int]:
+        return self.path, self.line, self.column, self.byte_start, self.byte_end
 
     def __str__(self) -> str:
         return f"{self.path}:{self.line}:{self.column}"
