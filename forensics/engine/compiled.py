@@ -1,11 +1,12 @@
 """The compiled kernel (extra `fast`, needs numba): lines found, masked, hashed, looked up and sorted in machine code.
 
-A mask is known by its 64-bit hash, length included; the numpy kernel, which compares whole masks, is the oracle that
-tests hold this one to.
+A mask is known by its length and its 64-bit hash under a seed of the process; the numpy kernel, which compares whole
+masks, is the oracle that tests hold this one to.
 """
 
 from __future__ import annotations
 
+import os
 from ctypes import string_at
 from typing import Any
 
@@ -97,7 +98,9 @@ class CompiledKernel:
         self._loops = loops()
         self.table = table
         self._generation = table.generation
-        self._keys, self._values = np.zeros(PLACES, np.uint64), np.full(PLACES, FREE, np.int32)
+        self._seed = int.from_bytes(os.urandom(8), "little", signed=True)
+        self._keys, self._sizes = np.zeros(PLACES, np.uint64), np.zeros(PLACES, np.int32)
+        self._values = np.full(PLACES, FREE, np.int32)
         self._used = self._before = 0
         self.missing = 0
         """New masks in the chunk, as long as their records are not known."""
@@ -129,8 +132,8 @@ class CompiledKernel:
         """Find and look up the lines of a chunk; -1: there is room for them now, and it has to be tried again."""
         self._text = _address(np.frombuffer(padded, np.uint8)) + PAD
         state = np.zeros(2, np.int64)
-        tables = _address(self._keys), _address(self._values), PLACES - 1, self._used, self._room
-        text = self._text, len(padded) - 2 * PAD, _address(self._plain), LONG_LINE, LONG_LINE
+        tables = _address(self._keys), _address(self._sizes), _address(self._values), PLACES - 1, self._used, self._room
+        text = self._text, len(padded) - 2 * PAD, _address(self._plain), LONG_LINE, LONG_LINE, self._seed
         count = self._loops["split"](*text, *tables, _address(self.lines_table), _address(state))
         if count < 0:
             # To count the lines first would take as long as to split them.

@@ -25,7 +25,7 @@ from forensics.errors import UsageError
 from forensics.knowledge.cache import cache_folder
 
 SIGNATURES = {
-    "split": "bibiiusiiisl",
+    "split": "bibiiiussiiisl",
     "select": "bisibbslssisil",
     "thin": "bisssiisissidilsdsb",
     "times": "biislsisuddd",

@@ -34,11 +34,12 @@ def _all(number: int, kind: Any = _BYTES) -> ir.Constant:
 
 
 @_loose  # type: ignore[untyped-decorator]
-def masked_line(_context: Any, text: Any, at: Any) -> Any:
+def masked_line(_context: Any, text: Any, at: Any, seed: Any) -> Any:
     """Length of the line that begins at `at` and the hash of its mask, both uint64.
 
-    The hash takes the length in: equal words and another number of zero bytes are another line."""
-    return _types.UniTuple(types.uint64, 2)(_TEXT, types.int64), _masked_line
+    The hash takes the length in: equal words and another number of zero bytes are another line. Who does not know the
+    `seed` cannot write two lines that have the same."""
+    return _types.UniTuple(_types.uint64, 2)(_TEXT, _types.int64, _types.int64), _masked_line
 
 
 @_loose  # type: ignore[untyped-decorator]
@@ -73,8 +74,9 @@ def _word_at(_context: Any, builder: Any, _signature: Any, arguments: Any) -> An
 
 
 def _masked_line(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-    text, at = arguments
+    text, at, seed = arguments
     before = builder.block
+    first = builder.xor(ir.Constant(_WORDS, _KEYS), _spread(builder, seed, _WORDS))
     stripe, more, last = (builder.function.append_basic_block(name) for name in ("stripe", "more", "last"))
     builder.branch(stripe)
 
@@ -82,7 +84,7 @@ def _masked_line(context: Any, builder: Any, signature: Any, arguments: Any) -> 
     place, state, key = builder.phi(_WORD), builder.phi(_WORDS), builder.phi(_WORDS)
     place.add_incoming(at, before)
     state.add_incoming(_all(0, _WORDS), before)
-    key.add_incoming(ir.Constant(_WORDS, _KEYS), before)
+    key.add_incoming(first, before)
     pointer = builder.bitcast(builder.gep(text, [place], source_etype=_BYTE), _BYTES.as_pointer())
     found = builder.load(pointer, align=1, typ=_BYTES)
     ends = builder.bitcast(builder.icmp_unsigned("==", found, _all(10)), _WORD)
@@ -98,7 +100,9 @@ def _masked_line(context: Any, builder: Any, signature: Any, arguments: Any) -> 
 
     builder.position_at_end(last)
     left = builder.cttz(ends, ir.Constant(ir.IntType(1), 1))
-    inside = builder.icmp_unsigned("<", ir.Constant(_BYTES, list(range(STRIPE))), _spread(builder, left))
+    inside = builder.icmp_unsigned(
+        "<", ir.Constant(_BYTES, list(range(STRIPE))), _spread(builder, builder.trunc(left, _BYTE), _BYTES)
+    )
     state = _mixed(builder, builder.select(inside, masked, _all(0)), state, key)
     length = builder.sub(builder.add(place, left), at)
     return context.make_tuple(builder, signature.return_type, [length, _folded(builder, state, length)])
@@ -114,12 +118,12 @@ def _mixed(builder: Any, masked: Any, state: Any, key: Any) -> Any:
     return builder.add(state, builder.add(product, turned))
 
 
-def _spread(builder: Any, number: Any) -> Any:
-    """A vector of bytes with that number in each place."""
+def _spread(builder: Any, number: Any, kind: Any) -> Any:
+    """A vector with that number in each place."""
     short = ir.IntType(32)
-    undefined = ir.Constant(_BYTES, ir.Undefined)
-    first = builder.insert_element(undefined, builder.trunc(number, _BYTE), ir.Constant(short, 0))
-    return builder.shuffle_vector(first, undefined, ir.Constant(ir.VectorType(short, STRIPE), [0] * STRIPE))
+    undefined = ir.Constant(kind, ir.Undefined)
+    first = builder.insert_element(undefined, number, ir.Constant(short, 0))
+    return builder.shuffle_vector(first, undefined, ir.Constant(ir.VectorType(short, kind.count), [0] * kind.count))
 
 
 def _folded(builder: Any, state: Any, length: Any) -> Any:

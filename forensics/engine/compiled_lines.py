@@ -24,10 +24,10 @@ LONGEST_NAME = 64
 
 
 @helper  # type: ignore[untyped-decorator]
-def _place(keys: Any, values: Any, last: int, key: Any) -> Any:
-    """Where a key stands in the hash table, or would stand."""
+def _place(keys: Any, sizes: Any, values: Any, last: int, key: Any, size: Any) -> Any:
+    """Where a key of a line of that size stands in the hash table, or would stand."""
     slot = np.int64(key & np.uint64(last))
-    while values[slot] != FREE and keys[slot] != key:
+    while values[slot] != FREE and (keys[slot] != key or sizes[slot] != size):
         slot = (slot + 1) & last
     return slot
 
@@ -77,7 +77,9 @@ def split(
     plain: Any,
     longest: int,
     remembered: int,
+    seed: int,
     keys: Any,
+    sizes: Any,
     values: Any,
     last: int,
     used: int,
@@ -97,14 +99,14 @@ def split(
     while position < stop:
         if count == room:
             return -1
-        found, key = masked_line(text, position)
+        found, key = masked_line(text, position, seed)
         length = np.int64(found)
         if position + length > stop:
             length = stop - position
-        slot = _place(keys, values, last, key)
+        slot = _place(keys, sizes, values, last, key, length)
         if values[slot] == FREE and length <= longest and _without_ids(text, position, length, plain):
-            found, key = masked_line(plain, 0)
-            slot = _place(keys, values, last, key)
+            found, key = masked_line(plain, 0, seed)
+            slot = _place(keys, sizes, values, last, key, length)
         record = np.int64(values[slot])
         if record == FREE:
             record = -2 - missing
@@ -112,6 +114,7 @@ def split(
             table[4 * room + missing] = -1
             if length <= remembered and 4 * used < 3 * last:
                 keys[slot] = key
+                sizes[slot] = length
                 values[slot] = record
                 table[4 * room + missing] = slot
                 used += 1
