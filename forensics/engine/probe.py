@@ -78,6 +78,8 @@ def find_preamble(masked: list[str], forced: str | None) -> str | None:
 def _before_traceback(masked: list[str]) -> str | None:
     """What stands before nearly every line of a log without any log header (a start that died in its imports or in
     its arguments), found by the one text that Python begins a report with."""
+    if sum(mask.startswith(">") for mask in masked) * 10 >= len(masked) * 9 and len(masked) >= LEAST_LINES:
+        return "> ?"  # quoted in a report
     for mask in masked:
         at = mask.find(_TRACEBACK, 1, 160)
         if at <= 0 or headers().split(mask).body_at >= at:  # the second: a wrapper that is known
