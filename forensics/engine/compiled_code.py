@@ -147,10 +147,10 @@ def _translated(name: str) -> tuple[str, str]:
 
 
 def _folders() -> list[Path]:
-    """Where object code is looked for and kept: beside the byte code, else in the user's cache folder."""
-    folders = [] if sys.dont_write_bytecode else [Path(__file__).parent / "__pycache__"]
-    own = cache_folder()
-    return [*folders, own] if own is not None else folders
+    """Where object code is looked for and kept: beside the byte code, else in the user's cache folder. A folder of its
+    own, as the one around it may be open to the user's group."""
+    around = [None if sys.dont_write_bytecode else Path(__file__).parent / "__pycache__", cache_folder()]
+    return [folder / "kernel" for folder in around if folder is not None]
 
 
 def _stored(name: str) -> bytes | None:
@@ -177,7 +177,7 @@ def _store(name: str, code: bytes) -> None:
     """Keep object code in the first folder that takes it; older code of this kind goes."""
     for folder in _folders():
         with suppress(OSError):
-            folder.mkdir(parents=True, exist_ok=True)
+            folder.mkdir(0o700, parents=True, exist_ok=True)
             if not _ours(folder):
                 continue
             handle, temporary = tempfile.mkstemp(dir=folder, suffix=".tmp")
