@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from diagnose_kit import START, finding, knowledge
 
+from forensics.bench import wordings
 from forensics.bench.cases import BenchCase, load_cases
-from forensics.bench.left_out import from_program, hold_out
+from forensics.bench.left_out import hold_out
 from forensics.bench.render import Results, as_json, markdown, text
 from forensics.bench.run import run_case
 from forensics.bench.score import place
@@ -48,20 +50,19 @@ def known(folder: Path, *patterns: str, sources: tuple[str, ...] = ()) -> Knowle
     return replace(bare, findings=knowledge(path).findings)
 
 
-@pytest.mark.parametrize(
-    ("sources", "told"),
-    [
-        (("sgl-project/sglang@v0.5.3/python/sglang/srt/server_args.py",), True),
-        (("run: x", "sgl-project/sglang@0.4.6/python/sglang/srt/utils.py"), True),
-        (("sgl-project/sglang#12",), False),
-        (("sgl-project/sglang@v0.5.3",), False),
-        ((), False),
-    ],
-)
-def test_only_a_file_of_a_release_is_a_source_in_the_program(
-    sources: tuple[str, ...], told: bool, tmp_path: Path
-) -> None:
-    assert from_program(known(tmp_path, "x", sources=sources).rules["own-rule"]) is told
+@pytest.fixture
+def record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., None]]:
+    """Writes a record of wordings that were looked up in the program."""
+
+    def write(base: Knowledge, *numbers: int, missing: dict[int, tuple[str, ...]] | None = None) -> None:
+        entry = wordings.Entry(numbers, missing or {})
+        (tmp_path / "wordings.json").write_text(wordings.render({"own-rule": entry}, base.rules))
+        wordings._record.cache_clear()
+
+    monkeypatch.setattr(wordings, "RECORD", tmp_path / "wordings.json")
+    yield write
+    monkeypatch.undo()
+    wordings._record.cache_clear()
 
 
 def test_a_wording_of_both_logs_stays(tmp_path: Path) -> None:
@@ -69,13 +70,53 @@ def test_a_wording_of_both_logs_stays(tmp_path: Path) -> None:
     assert [(place(h.answer), h.wordings) for h in found] == [(1, 0), (1, 0)]
 
 
-def test_a_wording_of_the_held_out_log_alone_goes_unless_the_program_states_it(tmp_path: Path) -> None:
+SOURCE = ("sgl-project/sglang@v0.5.3/python/sglang/srt/layers/odd.py",)
+BOTH = ("lorem size ipsum is", "quite another (?:sentence|word)")
+
+
+def test_a_wording_of_the_held_out_log_alone_goes_unless_it_was_found_in_the_program(
+    tmp_path: Path, record: Callable[..., None]
+) -> None:
     logs = cases(tmp_path / "c", ("a", OLD), ("b", OTHER))
-    plain = hold_out(logs, known(tmp_path, "lorem size ipsum is", "quite another sentence"), Options())
-    assert [(place(h.answer), place(h.informed), h.wordings, h.read) for h in plain] == [(None, None, 1, 0)] * 2
-    source = ("sgl-project/sglang@v0.5.3/python/sglang/srt/layers/odd.py",)
-    told = hold_out(logs, known(tmp_path, "lorem size ipsum is", "quite another sentence", sources=source), Options())
-    assert [(place(h.answer), place(h.informed), h.wordings, h.read) for h in told] == [(None, 1, 1, 1)] * 2
+    base = known(tmp_path, *BOTH, sources=SOURCE)
+    record(base, -1, -1)
+    stated = hold_out(logs, base, Options())
+    assert [(place(h.answer), place(h.informed), h.wordings, h.read) for h in stated] == [(None, None, 1, 0)] * 2
+    record(base, 0, -1)
+    one = hold_out(logs, base, Options())
+    assert [(place(h.answer), place(h.informed), h.wordings, h.read) for h in one] == [
+        (None, 1, 1, 1),
+        (None, None, 1, 0),
+    ]
+
+
+def test_a_side_that_was_not_found_counts_only_where_the_log_does_not_show_it(
+    tmp_path: Path, record: Callable[..., None]
+) -> None:
+    logs = cases(tmp_path / "c", ("a", OLD), ("b", OTHER))
+    base = known(tmp_path, *BOTH, sources=SOURCE)
+    record(base, 0, 0, missing={1: ("word",)})
+    assert [place(h.informed) for h in hold_out(logs, base, Options())] == [1, 1]
+    record(base, 0, 0, missing={1: ("sentence",)})
+    assert [place(h.informed) for h in hold_out(logs, base, Options())] == [1, None]
+
+
+def test_a_record_of_other_wordings_or_sources_says_nothing(tmp_path: Path, record: Callable[..., None]) -> None:
+    base = known(tmp_path, *BOTH, sources=SOURCE)
+    record(base, 0, 0)
+    rule = base.rules["own-rule"]
+    assert wordings.in_program(rule, BOTH[0], ["x"])
+    assert not wordings.in_program(replace(rule, patterns=(*BOTH, "one more")), BOTH[0], ["x"])
+    assert not wordings.in_program(replace(rule, sources=("sgl-project/sglang@v0.5.4/a.py",)), BOTH[0], ["x"])
+    assert not wordings.in_program(rule, "no wording of it", ["x"])
+
+
+def test_drafts_catch_the_message_that_they_were_made_from_and_no_other(tmp_path: Path) -> None:
+    again = OLD.replace("dolor", "dolor 7")
+    same = hold_out(cases(tmp_path / "c", ("a", OLD), ("b", again)), known(tmp_path, "lorem size"), Options())
+    assert place(same[1].drafted) == 1
+    other = hold_out(cases(tmp_path / "d", ("a", OLD), ("b", OTHER)), known(tmp_path, *BOTH), Options())
+    assert [place(h.drafted) for h in other] == [None, None]
 
 
 def test_the_other_log_catches_a_reworded_message_of_the_same_function(tmp_path: Path) -> None:
@@ -90,16 +131,20 @@ def test_another_function_needs_more_likeness(tmp_path: Path) -> None:
     assert [place(h.answer) for h in found] == [None, None]
 
 
-def test_both_figures_are_printed(tmp_path: Path) -> None:
+def test_all_figures_are_printed(tmp_path: Path, record: Callable[..., None]) -> None:
     logs = cases(tmp_path / "c", ("a", OLD), ("b", OTHER))
-    source = ("sgl-project/sglang@v0.5.3/python/sglang/srt/layers/odd.py",)
-    base = known(tmp_path, "lorem size ipsum is", "quite another sentence", sources=source)
+    base = known(tmp_path, *BOTH, sources=SOURCE)
+    record(base, 0, 0)
     results = Results(tuple(run_case(c, base, Options()) for c in logs), held_out=hold_out(logs, base, Options()))
     assert "cause first without its own log" in text(results)
-    assert "with the wordings read in the program" in text(results)
+    assert "with the wordings found in the program" in text(results)
+    assert "from untouched drafts of its other logs" in text(results)
     page = markdown(results)
     assert "the cause is still first in 0.0 % (n=2)" in page
-    assert "With those kept: 100.0 % (n=2)" in page
+    assert "100.0 % (n=2) of the wordings so lost" in page
+    assert "no other: 100.0 % (n=2)" in page
+    assert "caught with the program's wordings" in page
     found = json.loads(as_json(results))
     assert found["leave_one_case_out"][0] == {"right": 0, "n": 2, "percent": 0.0}
     assert found["leave_one_case_out_informed"][0] == {"right": 2, "n": 2, "percent": 100.0}
+    assert found["leave_one_case_out_drafted"] == {"right": 0, "n": 2, "percent": 0.0}

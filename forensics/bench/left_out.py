@@ -2,24 +2,30 @@
 
 Of a cause with two or more logs each log is held out in turn. The finding's log blocks become the failing parts of the
 other logs, and the rules that it names lose every wording that, among the logs of this cause, only the held-out one
-shows. What is left must still name the cause. Two figures come of that:
+shows. What is left must still name the cause. Two figures come of that, and a third of another kind:
 
 - strict: a wording goes wherever no second log shows it, whatever it was read in. A lower bound.
-- from the program: a wording of a rule whose `sources` name a file of a release (`owner/repo@release/path`) was read in
-  the program and not in the log. Whoever had never seen the log would have it all the same, so it stays.
+- from the program: a wording that was found in the file of a release that its rule names as its source
+  (`tools/check_wordings.py` looks it up; wordings.py knows the result) was read in the program and not in the log.
+  Whoever had never seen the log would have it all the same, so it stays.
+- drafted: drafts.py.
 """
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 
-from forensics.analysis import Reading, read, report
+from forensics.analysis import Reading, read_table, report
 from forensics.bench.cases import HEALTHY, UNDETERMINED, BenchCase
+from forensics.bench.drafts import Drafted, drafted_from
 from forensics.bench.run import Answer, answer, neutral
+from forensics.bench.wordings import in_program
 from forensics.diagnose.grounds import signals_in
+from forensics.engine.begin import begin
+from forensics.engine.table import EventTable
 from forensics.frozen import frozen
 from forensics.knowledge.store import Knowledge
 from forensics.rulebook.patterns import compiled
@@ -31,28 +37,42 @@ MAX_EXCERPT = 400
 
 
 @frozen
+class Log:
+    """One log of a repeated cause, scanned once for all that is asked of it."""
+
+    case: BenchCase
+    table: EventTable
+    options: Options
+
+    def read(self, knowledge: Knowledge) -> Reading:
+        """The log as a knowledge base reads it."""
+        return read_table(self.table, self.options, knowledge)
+
+    def answer(self, knowledge: Knowledge) -> Answer:
+        """What a knowledge base says about it."""
+        return answer(self.case, report(self.read(knowledge), self.options, knowledge))
+
+
+@frozen
 class Shown:
-    """What one log gives to a finding that is written from it: by rule id the wordings that it shows, and the lines of
-    its first failure."""
+    """What one log gives to a finding that is written from it: by rule id the wordings that it shows with the lines
+    that show them, and the lines of its first failure."""
 
-    wordings: dict[str, frozenset[str]]
+    wordings: dict[str, dict[str, tuple[str, ...]]]
     excerpt: str
-
-
-PROGRAM = re.compile(r"[\w.-]+/[\w.-]+@[\w.-]+/[\w./-]+\.\w{1,5}")
-"""A source that is a file of a release of a program: `sgl-project/sglang@v0.5.3/python/sglang/srt/server_args.py`."""
 
 
 @frozen
 class HeldOut:
     """One case with the answers of a knowledge base that was not written from it. `answer`: without each of the
-    `wordings` that only this log shows; `informed`: with those of them back that were read in the program, of which
-    there are `read`."""
+    `wordings` that only this log shows; `informed`: with those of them back that were found in the program, of which
+    there are `read`; `drafted`: with drafts from the other logs in the place of the finding and its rules."""
 
     answer: Answer
     wordings: int
     informed: Answer
     read: int
+    drafted: Answer
 
 
 def repeated(cases: Iterable[BenchCase]) -> dict[str, list[BenchCase]]:
@@ -69,14 +89,33 @@ def hold_out(cases: Sequence[BenchCase], knowledge: Knowledge, options: Options)
     found: list[HeldOut] = []
     for cause, group in sorted(repeated(cases).items()):
         finding = knowledge.finding(cause)
-        if finding is None:
-            continue
-        rules = _named(finding, knowledge)
-        shown = {case.id: _shown(case, rules, knowledge, options) for case in group}
-        for case in group:
-            others = [shown[other.id] for other in group if other is not case]
-            found.append(_held_out(case, finding, rules, shown[case.id], others, knowledge, options))
+        if finding is not None:
+            with _opened(group, options) as logs:
+                found += _group(finding, logs, knowledge)
     return tuple(found)
+
+
+@contextmanager
+def _opened(group: Sequence[BenchCase], options: Options) -> Iterator[tuple[Log, ...]]:
+    with ExitStack() as stack:
+        logs = []
+        for case in group:
+            wanted = replace(options, symptom=case.symptom)
+            with begin([str(stack.enter_context(neutral(case)))], wanted) as begun:
+                logs.append(Log(case, begun.scan.table(), wanted))
+        yield tuple(logs)
+
+
+def _group(finding: Finding, logs: Sequence[Log], knowledge: Knowledge) -> Iterator[HeldOut]:
+    """All logs of one cause, each held out in turn."""
+    rules = _named(finding, knowledge)
+    shown = [_shown(log, rules, knowledge) for log in logs]
+    without = _without(finding, knowledge)
+    drafts = [drafted_from(report(log.read(without), log.options, without), without, n) for n, log in enumerate(logs)]
+    for number, log in enumerate(logs):
+        others = [s for n, s in enumerate(shown) if n != number]
+        given = [d for n, d in enumerate(drafts) if n != number]
+        yield _held_out(log, finding, shown[number], others, knowledge, _with_drafts(log, without, given))
 
 
 def _named(finding: Finding, knowledge: Knowledge) -> tuple[Rule, ...]:
@@ -85,16 +124,16 @@ def _named(finding: Finding, knowledge: Knowledge) -> tuple[Rule, ...]:
     return tuple(knowledge.rules[name] for name in names if name in knowledge.rules)
 
 
-def _shown(case: BenchCase, rules: Sequence[Rule], knowledge: Knowledge, options: Options) -> Shown:
+def _shown(log: Log, rules: Sequence[Rule], knowledge: Knowledge) -> Shown:
     """Which wordings of these rules a log shows, on the lines where the rules matched."""
-    with neutral(case) as path:
-        reading: Reading = read([str(path)], replace(options, symptom=case.symptom), knowledge)
-        found: dict[str, frozenset[str]] = {}
-        for rule in rules:
-            signals = [c.signals[rule.id] for c in reading.cases if rule.id in c.signals]
-            texts = [reading.table.text(m.row) for s in signals for m in s.matches]
-            found[rule.id] = frozenset(p for p in rule.patterns if any(compiled(p).search(t) for t in texts))
-        return Shown(found, _excerpt(reading))
+    reading = log.read(knowledge)
+    found: dict[str, dict[str, tuple[str, ...]]] = {}
+    for rule in rules:
+        signals = [c.signals[rule.id] for c in reading.cases if rule.id in c.signals]
+        texts = dict.fromkeys(reading.table.text(m.row) for s in signals for m in s.matches)
+        lines = {p: tuple(t for t in texts if compiled(p).search(t)) for p in rule.patterns}
+        found[rule.id] = {p: told for p, told in lines.items() if told}
+    return Shown(found, _excerpt(reading))
 
 
 def _excerpt(reading: Reading) -> str:
@@ -108,42 +147,48 @@ def _excerpt(reading: Reading) -> str:
 
 
 def _held_out(
-    case: BenchCase,
-    finding: Finding,
-    rules: Sequence[Rule],
-    own: Shown,
-    others: Sequence[Shown],
-    knowledge: Knowledge,
-    options: Options,
+    log: Log, finding: Finding, own: Shown, others: Sequence[Shown], knowledge: Knowledge, drafted: Answer
 ) -> HeldOut:
-    elsewhere = {r.id: frozenset().union(*(other.wordings[r.id] for other in others)) for r in rules}
-    only = {r.id: own.wordings[r.id] - elsewhere[r.id] for r in rules}
+    only = {
+        rule: {p: texts for p, texts in shown.items() if not any(p in other.wordings[rule] for other in others)}
+        for rule, shown in own.wordings.items()
+    }
     logs = tuple(LogBlock("match", other.excerpt, finding.span) for other in others if other.excerpt)
     finding = replace(finding, logs=logs)
-    lost = sum(len(patterns) for patterns in only.values())
-    read_there = {r.id: only[r.id] for r in rules if from_program(r)}
-    there = sum(len(patterns) for patterns in read_there.values())
-    strict = _answered(case, finding, only, knowledge, options)
-    kept = {name: patterns for name, patterns in only.items() if name not in read_there}
-    informed = _answered(case, finding, kept, knowledge, options) if there else strict
-    return HeldOut(strict, lost, informed, there)
+    read = {
+        rule: {p for p, texts in shown.items() if in_program(knowledge.rules[rule], p, texts)}
+        for rule, shown in only.items()
+    }
+    strict = log.answer(_poorer(finding, {rule: frozenset(shown) for rule, shown in only.items()}, knowledge))
+    there = sum(map(len, read.values()))
+    unread = {rule: frozenset(shown) - read[rule] for rule, shown in only.items()}
+    informed = log.answer(_poorer(finding, unread, knowledge)) if there else strict
+    return HeldOut(strict, sum(map(len, only.values())), informed, there, drafted)
 
 
-def from_program(rule: Rule) -> bool:
-    """Whether a rule says which file of which release prints its wordings."""
-    return any(PROGRAM.fullmatch(source) for source in rule.sources)
-
-
-def _answered(
-    case: BenchCase, finding: Finding, gone: Mapping[str, frozenset[str]], knowledge: Knowledge, options: Options
-) -> Answer:
-    """The answer of a knowledge base with this form of the finding and without these wordings (by rule id)."""
+def _poorer(finding: Finding, gone: Mapping[str, frozenset[str]], knowledge: Knowledge) -> Knowledge:
+    """A knowledge base with this form of the finding and without these wordings (by rule id)."""
     kept = dict(knowledge.rules)
     for name, patterns in gone.items():
         if patterns:
             kept[name] = replace(kept[name], patterns=tuple(p for p in kept[name].patterns if p not in patterns))
     findings = tuple(finding if f.id == finding.id else f for f in knowledge.findings)
-    poorer = replace(knowledge, rules=kept, findings=findings)
-    wanted = replace(options, symptom=case.symptom)
-    with neutral(case) as path:
-        return answer(case, report(read([str(path)], wanted, poorer), wanted, poorer))
+    return replace(knowledge, rules=kept, findings=findings)
+
+
+def _without(finding: Finding, knowledge: Knowledge) -> Knowledge:
+    """A knowledge base that does not know this cause: neither its finding nor the rules that no other finding names."""
+    findings = tuple(f for f in knowledge.findings if f.id != finding.id)
+    elsewhere = {name for f in findings for name in (*signals_in(f.grounds, knowledge.rules), *f.explains)}
+    own = {rule.id for rule in _named(finding, knowledge)} - elsewhere
+    return replace(knowledge, findings=findings, rules={n: r for n, r in knowledge.rules.items() if n not in own})
+
+
+def _with_drafts(log: Log, knowledge: Knowledge, drafts: Sequence[Drafted]) -> Answer:
+    """What a knowledge base says that has these drafts; any of them stands for the cause."""
+    rules = {**knowledge.rules, **{r.id: r for d in drafts for r in d.rules}}
+    findings = (*knowledge.findings, *(d.finding for d in drafts if d.finding is not None))
+    said = log.answer(replace(knowledge, rules=rules, findings=findings))
+    names = {d.finding.id for d in drafts if d.finding is not None}
+    told = tuple((log.case.cause if name in names else name, verdict, kind) for name, verdict, kind in said.hypotheses)
+    return replace(said, hypotheses=told)

@@ -9,6 +9,7 @@ from typing import Any
 import yaml
 
 from forensics.frozen import frozen
+from forensics.knowledge.draft_frame import Origin, check_pattern
 from forensics.rulebook.lint import DRAFT_DOCS
 from forensics.rulebook.patterns import MAX_PATTERN
 
@@ -148,12 +149,18 @@ def first_line(said: str) -> str:
     return next((line.strip() for line in said.split("\n") if line.strip()), "")
 
 
-def rule_file(identity: str, title: str, said: str, family: str) -> NewFile:
-    """A rule for a message that none names yet; numbers, quoted texts and paths are left open."""
+def rule_file(identity: str, title: str, said: str, family: str, origin: Origin | None = None) -> NewFile:
+    """A rule for a message that none names yet; numbers, quoted texts and paths are left open. A bare exception
+    (`origin`) is named by what its check asked, else by the function that raised it."""
+    match: dict[str, Any] = {"any": [open_pattern(said)]}
+    if origin is not None and origin.asked:
+        match = {"any": [check_pattern(origin.asked)], "kinds": ["frame-source"], "exception": f"^{origin.type}$"}
+    elif origin is not None:
+        match["frames"] = origin.frame
     data = {
         "id": identity,
         "title": title,
-        "match": {"any": [open_pattern(said)]},
+        "match": match,
         "role": "root",
         "severity": "error",
         "docs": DRAFT_DOCS,
@@ -163,23 +170,33 @@ def rule_file(identity: str, title: str, said: str, family: str) -> NewFile:
 
 
 _OPEN = re.compile(
-    r"(?P<path>(?<![\w.-])[\w.-]*(?:/[\w.+-]+){2,}|\bhost-\d+\.example\b)|(?P<quoted>'[^']*'|\"[^\"]*\")|(?P<number>-?\b\d+(?:\.\d+)*)"
+    r"(?P<path>(?<![\w.-])[\w.-]*(?:/[\w.+-]+){2,}|\bhost-\d+\.example\b)"
+    r"|(?P<quoted>(?<!\w)'[^']*'(?!\w)|\"[^\"]*\")|(?<=\berror: argument )(?P<option>-[\w/-]+)"
+    r"|(?P<number>-?\b\d+(?:\.\d+)*)"
 )
 
 
 def open_pattern(said: str) -> str:
     """An RE2 pattern for a message: its words stay, what varies is left open, and it ends with a fixed text."""
     parts, at = [], 0
-    said = first_line(said)[:300]
+    said = _LISTED.sub("", _PROGRAM.sub("", first_line(said)))[:300]
     for found in _OPEN.finditer(said):
         parts.append(_escaped(said[at : found.start()]))
-        parts.append({"path": r"\S+", "quoted": ".*", "number": r"-?[\d.]+"}[str(found.lastgroup)])
+        parts.append({"path": r"\S+", "quoted": ".*", "number": r"-?[\d.]+", "option": r"\S+"}[str(found.lastgroup)])
         at = found.end()
     parts.append(_escaped(said[at:]))
     while len(parts) > 2 and not re.search(r"[A-Za-z]{3}", parts[-1]):
         parts = parts[:-2]
         parts[-1] = parts[-1].rstrip(" :")
     return "".join(parts)[:MAX_PATTERN]
+
+
+_PROGRAM = re.compile(r"^[\w./ -]{1,40}: (?=error: argument )")
+_LISTED = re.compile(
+    r"(?<=[\w'\"])[:,;]?\s*(?:\((?:choose|choices|available|supported|expected|known|one of)\b|\[\s*['\"]).*$",
+    re.IGNORECASE,
+)
+"""What an option's parser puts before its message, and lists of values after one: both differ from launch to launch."""
 
 
 def _escaped(text: str) -> str:

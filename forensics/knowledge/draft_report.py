@@ -21,6 +21,7 @@ from forensics.knowledge.draft import (
     title_of,
 )
 from forensics.knowledge.draft_check import checked
+from forensics.knowledge.draft_frame import origin_of
 from forensics.knowledge.draft_mask import Hidden
 from forensics.knowledge.draft_trial import Proposal, proposal
 from forensics.knowledge.speaker import family_of
@@ -92,7 +93,8 @@ def from_report(
     match, near = _logs(launch, place, proof.keep if proof else frozenset(), hide)
     if place is not None and said and not signals:
         family = category if category in FAMILIES else family_of(said) or "runtime"
-        files.append(checked(rule_file(identity, title, said, family), match, place.line))
+        origin = origin_of(said, read_lines(place.path), place.line - 1)
+        files.append(checked(rule_file(identity, title, said, family, origin), match, place.line))
         signals = [f"{namespace}/{identity}" if namespace else identity]
     stage = [f"stage = {place.stage}"] if place is not None and place.stage not in ("", "unknown") else []
     told = proposal(launch) if proof is None else Proposal()
