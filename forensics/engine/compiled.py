@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from forensics.engine.chunk import RANKS_AT_ONCE
-from forensics.engine.compiled_code import RADIX, SPREAD, at_hand, available, loops
+from forensics.engine.compiled_code import RADIX, SPREAD, at_hand, available, loops, works
 from forensics.engine.lines import CHOSEN, POWERS, Columns, Lines, Picks, RankNumber, Selection, Tables
 from forensics.engine.mask import DIGITS_TO_ZERO
 from forensics.engine.numbers import DATE_BYTES, PAD, Words8, day_of_word
@@ -22,7 +22,7 @@ from forensics.engine.record import ACCESS, ROW
 from forensics.engine.records import CLASSES, DATE_AT, FORM, LONG_LINE, PARTS, SLOTS, SLOW, MaskTable
 from forensics.engine.thin import METRICS
 
-__all__ = ["CompiledKernel", "at_hand", "available", "prepare"]
+__all__ = ["CompiledKernel", "at_hand", "available", "prepare", "works"]
 
 Array = npt.NDArray[Any]
 PLACES = 1 << 17
@@ -31,6 +31,8 @@ MANY = 4096
 """New lines from which on the whole chunk is masked at once."""
 ROOM = 1 << 16
 """Lines that a chunk is first taken to have."""
+MANY_DATES = 64
+"""Changes of the date in one chunk from which on numpy reads the times."""
 RANKS = 2 * RANKS_AT_ONCE
 """Places for the ranks of one chunk, half of which are used; with more of them numpy thins the series."""
 
@@ -192,7 +194,7 @@ class CompiledKernel:
         return [row.copy() for row in out], [divmod(place, len(at)) for place in slow[:hard].tolist()]
 
     def times(self, records: Array, at: Array, base_day: int, before: float) -> Array | None:
-        plan, count, done = self.table.plan(), len(at), 0
+        plan, count, done, dates = self.table.plan(), len(at), 0, MANY_DATES
         out, records = np.empty(count), records.astype(np.int32, copy=False)
         stamps = count, _address(records), _address(at), _address(plan), plan.shape[1], _address(_FORMS)
         while True:
@@ -201,6 +203,9 @@ class CompiledKernel:
             done = self._loops["times"](self._text, done, *stamps, *known, _address(out))
             if done == count:
                 return out
+            dates -= 1
+            if not dates:
+                return None
             form = int(plan[FORM, records[done]])
             start, width = _FORMS[form].tolist()
             place = self._text + int(at[done]) + int(plan[DATE_AT, records[done]]) + start
