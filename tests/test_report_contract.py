@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -9,9 +10,9 @@ import pytest
 from pydantic import ValidationError
 
 from forensics.analysis import analyze
-from forensics.output.json import render
+from forensics.output.json import _dump, render
 from forensics.schema.options import Options
-from forensics.schema.report import FailureInfo, Report, Where
+from forensics.schema.report import FactValue, FailureInfo, Report, SeriesInfo, Where
 
 SAMPLES = Path(__file__).parent.parent / "samples"
 GOOD = SAMPLES / "healthy" / "gpu2-dp2_healthy" / "log.txt"
@@ -48,6 +49,15 @@ def test_the_contract_refuses_what_it_does_not_know() -> None:
     for bad in ({**good, "role": "origin"}, {**good, "more": 1}, {**good, "count": "many"}, {"id": "F1"}):
         with pytest.raises(ValidationError):
             FailureInfo.model_validate(bad)
+
+
+def test_what_is_no_number_is_null() -> None:
+    fact = FactValue(value=[math.inf, (1, math.nan), 2.5])
+    assert fact.model_dump()["value"] == [None, [1, None], 2.5]
+    series = SeriesInfo(kind="decode", metric="tokens", times=[1.0, 2.0], values=[-math.inf, 3.0])
+    assert series.model_dump()["values"] == [None, 3.0]
+    for value in (math.inf, [math.nan, 1.0], {"a": -math.inf}):
+        assert "null" in _dump({"value": value}) and "inf" not in _dump({"value": value})
 
 
 def test_copies_change_what_is_named() -> None:

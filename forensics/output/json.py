@@ -9,7 +9,7 @@ from io import StringIO
 from json.encoder import encode_basestring
 from typing import Any
 
-from forensics.schema.part import Part
+from forensics.schema.part import Part, plain
 from forensics.schema.report import Report
 
 # Control, format and separator characters beyond ASCII: the same string to a JSON reader, inert on a terminal.
@@ -97,7 +97,15 @@ def _write(value: Any, margin: str, write: Callable[[str], object]) -> None:
             mark = ","
         write(margin + "]")
     else:
-        write(_WORDS[value] if value is None or kind is bool else _PLAIN(value))
+        write(_WORDS[value] if value is None or kind is bool else _number(value))
+
+
+def _number(value: Any) -> str:
+    """A number, or a list of numbers."""
+    try:
+        return _PLAIN(value)
+    except ValueError:  # some are infinite
+        return _PLAIN(plain(value))
 
 
 def _numbers(items: list[Any]) -> bool:

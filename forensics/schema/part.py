@@ -8,6 +8,7 @@ and pydantic learns of them from their annotations when it is first asked. The m
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import isfinite
 from typing import TYPE_CHECKING, Any, Self
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ class Part:
 
     def model_dump(self) -> dict[str, Any]:
         """Dictionaries, lists and plain values, in the contract's order: what the JSON text holds."""
-        return {name: _plain(getattr(self, name)) for name in self.__slots__}
+        return {name: plain(getattr(self, name)) for name in self.__slots__}
 
     def model_dump_json(self, *, indent: int | None = None) -> str:
         """JSON text on one line, or indented."""
@@ -66,11 +67,12 @@ def _adapter(cls: type) -> TypeAdapter[Any]:
     return _adapters[cls]
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
+    """What JSON can hold of a value: numbers that are none (infinite, not a number) become null, as with pydantic."""
     if isinstance(value, Part):
         return value.model_dump()
     if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
+        return [plain(item) for item in value]
     if isinstance(value, dict):
-        return {key: _plain(item) for key, item in value.items()}
-    return value
+        return {key: plain(item) for key, item in value.items()}
+    return None if isinstance(value, float) and not isfinite(value) else value
