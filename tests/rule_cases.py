@@ -38,8 +38,8 @@ def rule(text: str, family: str = "runtime") -> Rule:
 def simple(name: str, *patterns: str, **more: str) -> Rule:
     """A rule with patterns and further YAML lines."""
     lines = [f"id: {name}", "title: t", "match:", "  any:", *(f"    - '{p}'" for p in patterns)]
-    lines += [f"  {k}: {v}" for k, v in more.items() if k in ("kinds", "not", "frames", "exception")]
-    lines += [f"{k}: {v}" for k, v in more.items() if k not in ("kinds", "not", "frames", "exception")]
+    lines += [f"  {k}: {v}" for k, v in more.items() if k in ("kinds", "not", "frames", "innermost", "exception")]
+    lines += [f"{k}: {v}" for k, v in more.items() if k not in ("kinds", "not", "frames", "innermost", "exception")]
     lines += [] if "role" in more else ["role: root"]
     return rule("\n".join(lines))
 

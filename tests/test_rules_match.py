@@ -57,6 +57,15 @@ def test_user_text_is_not_searched() -> None:
     assert "oom" in signals_of(text, simple("oom", "CUDA out of memory", kinds="[request-dump]"))
 
 
+def test_innermost_asks_the_last_frame_of_the_exception() -> None:
+    found = signals_of(
+        TRACE,
+        simple("innermost", "probs are broken", innermost="'sampler\\.py'"),
+        simple("an-outer-one", "probs are broken", innermost="'scheduler\\.py'"),
+    )
+    assert [name for name, signals in found.items() if signals] == ["innermost"]
+
+
 def test_frames_and_exception_ask_the_block() -> None:
     found = signals_of(
         TRACE,
@@ -252,7 +261,7 @@ def test_the_prefilter_gives_what_a_search_of_every_line_gives() -> None:
     plain: dict[str, int] = {}
     for ready in program_of(rules).ready:
         made = ready.rule
-        if made.frames or made.exception or made.stages or made.where:
+        if _asks_more(made):
             continue
         rows = [
             r
@@ -263,11 +272,20 @@ def test_the_prefilter_gives_what_a_search_of_every_line_gives() -> None:
         ]
         if len(rows) >= made.min_count:
             plain[made.id] = len(rows)
-    assert {
-        k: v.total
-        for k, v in found.items()
-        if k in plain or not (rules[k].frames or rules[k].exception or rules[k].stages or rules[k].where)
-    } == plain
+    assert {k: v.total for k, v in found.items() if k in plain or not _asks_more(rules[k])} == plain
+
+
+def _asks_more(made: Rule) -> bool:
+    """Whether a rule asks for more than its text."""
+    return bool(
+        made.frames
+        or made.innermost
+        or made.exception
+        or made.stages
+        or made.where
+        or made.differs
+        or made.min_same > 1
+    )
 
 
 def test_the_program_is_made_once() -> None:

@@ -44,6 +44,7 @@ FORMS = {
     "log_evidence": "real, rendered, or none (none caps the verdict at possible).",
     "kinds": "Line kinds that the rule looks at; see docs/kinds.md.",
     "frames": "RE2: one frame of the block around the line must match.",
+    "innermost": "RE2: the innermost frame of the exception that the line states must match.",
     "exception": "RE2: type of the exception whose block holds the line.",
     "mechanism": "Why a number, path or model name in the pattern is the mechanism itself.",
     "lifetime": "Releases that print the message; its absence elsewhere proves nothing.",

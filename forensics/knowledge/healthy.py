@@ -47,7 +47,7 @@ def healthy_hits(program: Program, lines: Iterable[HealthyLine] | None = None) -
 
 def must_be_silent(rule: Rule) -> bool:
     """Whether a healthy log must not satisfy the rule: it states a fault and asks for no surroundings."""
-    surroundings = rule.frames or rule.exception or rule.stages or rule.min_same > 1 or rule.differs
+    surroundings = rule.frames or rule.innermost or rule.exception or rule.stages or rule.min_same > 1 or rule.differs
     return rule.role in ("root", "cascade") and not surroundings
 
 

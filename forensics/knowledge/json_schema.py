@@ -55,6 +55,7 @@ def _rule() -> dict[str, Any]:
             "kinds": _choices(words.KINDS),
             "not": {**_TEXTS, "description": "a line that also matches one of these does not count"},
             "frames": {**_TEXT, "description": "RE2: one frame of the block around the line must match"},
+            "innermost": {**_TEXT, "description": "RE2: the innermost frame of the exception must match"},
             "exception": {**_TEXT, "description": "RE2: type of the exception whose block holds the line"},
         },
         ("any",),

@@ -148,7 +148,7 @@ def satisfied(line: str, lib: Library) -> list[tuple[Rule, float]]:
 
 def standalone(rule: Rule, line: str) -> bool:
     """Whether a rule needs no more than its line: the others are only hints without their traceback."""
-    return not (rule.frames or rule.where or (rule.exception and _RAISED.match(line) is None))
+    return not (rule.frames or rule.innermost or rule.where or (rule.exception and _RAISED.match(line) is None))
 
 
 def needs(rule: Rule, line: str) -> list[str]:
@@ -158,6 +158,7 @@ def needs(rule: Rule, line: str) -> list[str]:
         ("a line of kind ", " or ".join(rule.kinds)),
         ("the exception ", rule.exception if raised else ""),
         ("a frame ", rule.frames),
+        ("the innermost frame ", rule.innermost),
         ("the stage ", " or ".join(rule.stages)),
         ("", rule.where),
     ]

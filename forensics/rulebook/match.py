@@ -23,7 +23,7 @@ from forensics.rulebook.derived import DERIVED
 from forensics.rulebook.later import LaterMatch
 from forensics.rulebook.patterns import Pattern
 from forensics.rulebook.phase import phase_words
-from forensics.rulebook.places import places_of
+from forensics.rulebook.places import places_of, raised_in
 from forensics.rulebook.program import Program, Ready, Rules, ShapePlans, plans_of, program_of
 from forensics.rulebook.where import holds
 from forensics.schema.block import Block
@@ -264,6 +264,8 @@ class _Matcher:
                 types = [self.table.text(row).partition(":")[0]]
             if not any(ready.exception.search(t) for t in types):
                 return False
+        if ready.innermost is not None and not (block and raised_in(block, row, ready.innermost)):
+            return False
         return ready.frames is None or self.places.in_stack(place, ready.frames)
 
     def _rank(self, ready: Ready, row: int, block: Block | None) -> Rank | None:

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from forensics.engine.table import EventTable
 from forensics.rulebook.patterns import Pattern
-from forensics.schema.block import Block
+from forensics.schema.block import Block, Frame
 
 Stack = tuple[str, ...]
 
@@ -44,10 +44,20 @@ class BlockPlaces:
         return found
 
 
+def raised_in(block: Block, row: int, wanted: Pattern) -> bool:
+    """Whether the innermost frame of the exception that a row states (else of the block) matches."""
+    own = next((r.frames for r in block.raised if r.row == row and r.frames), block.frames)
+    return bool(own) and wanted.search(_shown(own[-1])) is not None
+
+
 def _frames(block: Block) -> Stack:
     """The different frames of a block as rules see them."""
     every = chain(block.frames, *(raised.frames for raised in block.raised))
-    return tuple(dict.fromkeys(f"{f.file}:{f.number} in {f.function}" for f in every))
+    return tuple(dict.fromkeys(map(_shown, every)))
+
+
+def _shown(frame: Frame) -> str:
+    return f"{frame.file}:{frame.number} in {frame.function}"
 
 
 def _block_of(blocks: Sequence[Block], length: int) -> npt.NDArray[np.int32]:

@@ -62,6 +62,10 @@ class Ready:
         return compiled(self.rule.frames) if self.rule.frames else None
 
     @cached_property
+    def innermost(self) -> Pattern | None:
+        return compiled(self.rule.innermost) if self.rule.innermost else None
+
+    @cached_property
     def exception(self) -> Pattern | None:
         return compiled(self.rule.exception) if self.rule.exception else None
 
@@ -122,7 +126,7 @@ def _ready(rule: Rule) -> Ready:
     texts = rule.patterns + rule.absent
     decided = rule.where or rule.derive or (rule.captures and (rule.min_same > 1 or rule.differs))
     blind = not decided and all(digit_blind(p) for p in texts)
-    return Ready(rule, blind, not (rule.exception or rule.frames or rule.stages))
+    return Ready(rule, blind, not (rule.exception or rule.frames or rule.innermost or rule.stages))
 
 
 class ShapePlans:

@@ -45,7 +45,7 @@ KEYS = (
     "sources",
 )
 SOURCE_KEYS = ("of", "in")
-MATCH_KEYS = ("any", "kinds", "not", "frames", "exception")
+MATCH_KEYS = ("any", "kinds", "not", "frames", "innermost", "exception")
 REQUIRED = ("id", "title", "match", "role")
 
 
@@ -88,6 +88,7 @@ def _rule(reader: Reader, root: Located, fields: dict[str, Located], family: str
         absent=read_patterns(reader, parts.get("not")),
         frames=_pattern(reader, parts.get("frames")),
         exception=_pattern(reader, parts.get("exception")),
+        innermost=_pattern(reader, parts.get("innermost")),
         captures=captures,
         where=_where(reader, fields.get("where"), captures) if whole else "",
         severity=reader.choice(fields.get("severity"), SEVERITIES, "error"),

@@ -22,6 +22,8 @@ class Rule:
     absent: tuple[str, ...] = ()
     frames: str = ""
     exception: str = ""
+    innermost: str = ""
+    """RE2 that the innermost frame of the exception must match."""
     captures: tuple[tuple[str, str], ...] = ()
     where: str = ""
     severity: str = "error"
