@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from forensics.engine import compiled_code
+from forensics.engine.worker import COMPILE_ABOVE, choose_engine
 
 pytestmark = pytest.mark.skipif(not compiled_code.available(), reason="numba is not installed")
 USE = "import sys; from forensics.engine.compiled_code import loops; print(len(loops()), 'numba' in sys.modules)"
@@ -69,6 +70,18 @@ def test_code_that_others_could_have_written_is_not_used(here: Path, tmp_path: P
     assert not compiled_code.at_hand(), "a link's target may belong to anybody"
     here.unlink()
     elsewhere.rename(here)
+
+
+def test_where_the_code_cannot_be_made_numpy_reads(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(llvm: object) -> bytes:
+        raise TypeError("no such argument")
+
+    monkeypatch.setenv("FORENSICS_CACHE", "off")
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    monkeypatch.setattr(compiled_code, "_made", fail)
+    compiled_code.loops.cache_clear()
+    assert choose_engine("auto", COMPILE_ABOVE) == "numpy"
+    assert choose_engine("compiled", 1) == "compiled", "who asks for it hears why it cannot be had"
 
 
 def test_without_a_cache_nothing_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -80,6 +80,14 @@ def loops() -> dict[str, Loop]:
     return {name: _callable(engine.get_function_address(_symbol(name)), name) for name in SIGNATURES}
 
 
+def works() -> bool:
+    """Whether the loops can be had: an old numba, or a processor that LLVM knows little of, is no reason to fail."""
+    try:
+        return bool(loops())
+    except Exception:
+        return False
+
+
 def at_hand() -> bool:
     """Whether the machine code is there already, so that it need not be made first."""
     if not available() or not any(any(folder.glob("kernel-*.o")) for folder in _folders()):

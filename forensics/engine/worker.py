@@ -244,7 +244,7 @@ def choose_engine(wanted: str, size: int) -> str:
     """`numpy` or `compiled` for an input of `size` bytes: `auto` compiles only what is large, where numba is there."""
     if wanted == "auto":
         gains = size >= COMPILE_ABOVE or (size >= LOAD_ABOVE and compiled.at_hand())
-        return "compiled" if gains and compiled.available() else "numpy"
+        return "compiled" if gains and compiled.available() and compiled.works() else "numpy"
     if wanted not in ("numpy", "compiled"):
         raise UsageError(f"unknown engine {wanted!r}", hint="one of: auto, numpy, compiled")
     return wanted
