@@ -10,6 +10,7 @@ from forensics.rulebook import match as matching
 from forensics.rulebook.captures import typed
 from forensics.rulebook.match import match_rules
 from forensics.rulebook.program import program_of
+from forensics.schema.signal import Rule
 
 HEAD = "[2026-01-05 10:00:0{} TP{}] "
 
