@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 import numpy as np
 import pytest
 
@@ -120,7 +118,7 @@ def test_nothing_comparable_gives_no_control() -> None:
 
 def _features(architecture: str) -> dict[str, Value]:
     patterns = {"dsa": _DSA, "mla": _MLA, "moe": _MOE, "hybrid": _HYBRID, "multimodal": _MULTIMODAL}
-    return {f"feature.{name}": bool(re.search(p, architecture)) for name, p in patterns.items()}
+    return {f"feature.{name}": bool(p.search(architecture)) for name, p in patterns.items()}
 
 
 def _launch(facts: dict[str, Value]) -> Launch:

@@ -50,6 +50,17 @@ def test_brief_is_one_screen_and_quiet_is_one_line():
     assert show("text", quiet=True).count("\n") == 1
 
 
+@pytest.mark.parametrize("text", ["plain", HOSTILE, "only \x7f is hidden", "\u202e“ö” \U0001f600"])
+def test_json_holds_what_the_report_holds(text):
+    written, report = show("json", text), example(text)
+    assert json.loads(written) == json.loads(json.dumps(report.model_dump()))
+    numbers = re.compile(r"\[\s*([-\d.]+(?:,\s*[-\d.]+)*)\s*\]")
+    indented = json.dumps(report.model_dump(), indent=1, ensure_ascii=False) + "\n"
+    plain = numbers.sub(lambda m: "[" + re.sub(r",\s*", ", ", m[1]) + "]", indented)
+    shown = re.sub(r"\\u[0-9a-f]{4}(?:\\ud[0-9a-f]{3})?", lambda m: json.loads(f'"{m[0]}"'), written)
+    assert shown == re.sub(r"\\u[0-9a-f]{4}", lambda m: json.loads(f'"{m[0]}"'), plain)
+
+
 def test_json_drops_least_important_grounds_first_and_says_so():
     whole = show("json")
     small = show("json", max_bytes=int(len(whole) * 0.9))

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import field
 
 from forensics.diagnose.grounds import Ground, Ledger, signals_in
+from forensics.diagnose.similar import Raised
 from forensics.diagnose.touched import Touched
 from forensics.diagnose.variables import Trials
 from forensics.frozen import frozen
@@ -27,11 +28,15 @@ class Candidate:
     finding: Finding
     ledger: Ledger
     must: bool | None
-    applies: bool | None
     explains: tuple[str, ...]
     role: int
     row: int
     signals: tuple[str, ...] = field(default=())
+
+    @property
+    def applies(self) -> bool | None:
+        """Whether the launch is of the kind that can have it."""
+        return self.ledger.fits
 
     @property
     def positive(self) -> bool:
@@ -89,6 +94,8 @@ class Weighed:
         self._named: dict[str, frozenset[str]] = {}
         self._signals: dict[str, tuple[str, ...]] = {}
         self.trials = Trials()
+        self.near: dict[tuple[str, Raised | None], Sequence[tuple[str, float]]] = {}
+        """Findings whose logs look like a failure, by its words and place; filled by those who ask."""
         self.weakened: dict[tuple[str, tuple[int, ...]], tuple[Ground, ...]] = {}
         """What attempts without effect say against a finding, by its id and the launches; filled by those who ask."""
         self._touched = Touched()
@@ -125,7 +132,6 @@ def candidate(finding: Finding, signals: tuple[str, ...], case: Case, touched: T
         finding=finding,
         ledger=book,
         must=book.holds,
-        applies=book.fits,
         explains=explains,
         role=role,
         row=row,
@@ -161,6 +167,8 @@ def explained(
 ) -> tuple[tuple[str, ...], int, int]:
     """Failures (and the stated symptom) that the finding explains, with its causal role and the earliest row."""
     present = [n for n in names if n in touched.shown(case)]
+    if names and not present and not finding.symptoms:
+        return (), NOTHING, 0
     failures = [f for f in case.launch.failures if touched.by(f, present, case)] if present else []
     symptom = stated_symptom(case)
     extra = (f"symptom:{symptom}",) if symptom in finding.symptoms else ()

@@ -56,11 +56,46 @@ class Comparison:
 
 def nearest(launch: Launch, deployments: Iterable[Deployment]) -> tuple[Deployment, str] | None:
     """The control to hold against a launch, or None where nothing comparable is known."""
-    scored = [(score, d) for d in deployments if (score := _score(launch, d)) is not None]
+    here = _here(launch)
+    scored = [(score, d) for d in deployments if (score := _score(here, d)) is not None]
     if not scored:
         return None
     best = min(scored, key=lambda pair: ([-x for x in pair[0]], pair[1].id))
-    return best[1], _why(launch, best[1])
+    return best[1], _why(here, best[1])
+
+
+@frozen
+class _Here:
+    """What a launch shows of that by which controls are chosen; texts in lower case, "" where unknown."""
+
+    architecture: str
+    sm: Value
+    gpu: frozenset[str]
+    family: str
+    ranks: Value
+    flag: str
+    checkpoint: str
+    quantized: bool
+    features: frozenset[str]
+    sizes: tuple[tuple[str, Value], ...]
+
+
+def _here(launch: Launch) -> _Here:
+    facts = launch.facts
+    device = _text(launch, "args.device") or _text(launch, "launch.device")
+    count, sm = facts.get("launch.ranks") or facts.get("gpu.count"), facts.get("gpu.sm")
+    return _Here(
+        architecture=_text(launch, "model.architecture"),
+        sm=sm.value if sm is not None else None,
+        gpu=frozenset(re.findall(r"\w+", _text(launch, "gpu.name"))),
+        family=device if device in OTHER_DEVICES else _text(launch, "gpu.family"),
+        ranks=count.value if count is not None else None,
+        flag=_text(launch, "args.quantization").removeprefix("none"),
+        checkpoint=_text(launch, "weights.quantization"),
+        quantized="args.quantization" in facts or "weights.quantization" in facts,
+        features=frozenset(n.split(".", 1)[1] for n, f in facts.items() if n[:8] == "feature." and f.value is True),
+        sizes=tuple((n, f.value) for n in SIZES if (f := facts.get(f"args.{n}")) is not None),
+    )
 
 
 def compare(case: Case, same: Sequence[Case], deployments: Iterable[Deployment]) -> Comparison | None:
@@ -133,7 +168,7 @@ def suspicious(found: Comparison | None, case: Case) -> tuple[Difference, ...]:
         return ()
     reads = READS[failure.component] if failure is not None else MATTERS
     alike = _same_family(case.launch, found.deployment)
-    formats = _quantization(case.launch, found.deployment) == 2
+    formats = _quantization(_here(case.launch), found.deployment) == 2
     return tuple(
         d
         for d in found.differences
@@ -147,7 +182,7 @@ def suspicious(found: Comparison | None, case: Case) -> tuple[Difference, ...]:
 
 def _comparable(launch: Launch, deployment: Deployment) -> bool:
     """Whether a launch runs on the control's GPU, and its release can be one for which the control was stated."""
-    if _same_gpu(launch, deployment) < 3:
+    if _same_gpu(_here(launch), deployment) < 3:
         return False
     stated, here = deployment.versions, launch.version.exact or launch.version.high or launch.version.low
     if not stated or here is None:
@@ -198,66 +233,63 @@ def _stated(deployment: Deployment) -> list[tuple[str, Value]]:
     return stated
 
 
-def _score(launch: Launch, deployment: Deployment) -> tuple[int, ...] | None:
-    hardware = _hardware(launch, deployment)
-    quantization = _quantization(launch, deployment)
-    architecture = int(_text(launch, "model.architecture") == deployment.architecture.lower() != "")
+def _score(here: _Here, deployment: Deployment) -> tuple[int, ...] | None:
+    hardware = _hardware(here, deployment)
+    quantization = _quantization(here, deployment)
+    architecture = int(here.architecture == deployment.architecture.lower() != "")
     if not architecture and (hardware < 2 or quantization < 1):
         return None
-    here = {n.split(".", 1)[1] for n, f in launch.facts.items() if n.startswith("feature.") and f.value is True}
-    shared = len(here & set(deployment.features)) - len(set(deployment.features) - here)
-    named, strength = int(_named(launch, deployment)), STRENGTH.get(deployment.strength, 0)
+    there = set(deployment.features)
+    shared = len(here.features & there) - len(there - here.features)
+    named, strength = int(_named(here, deployment)), STRENGTH.get(deployment.strength, 0)
     # A page's command that nobody is known to have run counts for its own architecture only.
     unproved = int(deployment.strength == "recommended" and not architecture)
-    return hardware + quantization - unproved, architecture, named, shared, strength, _sizes(launch, deployment)
+    return hardware + quantization - unproved, architecture, named, shared, strength, _sizes(here, deployment)
 
 
-def _sizes(launch: Launch, deployment: Deployment) -> int:
+def _sizes(here: _Here, deployment: Deployment) -> int:
     """How many parallel sizes agree: among equals, two replicas are no control for one group of two ranks."""
     there = dict(deployment.args)
-    both = [(f.value, there[n]) for n in SIZES if n in there and (f := launch.facts.get(f"args.{n}")) is not None]
-    return sum(equal(a, b) for a, b in both)
+    return sum(equal(value, there[n]) for n, value in here.sizes if n in there)
 
 
-def _hardware(launch: Launch, deployment: Deployment) -> int:
+def _hardware(here: _Here, deployment: Deployment) -> int:
     """Likeness of the GPUs, and one more for the same number of them (which counts where the GPU is unknown, too)."""
-    count = launch.facts.get("launch.ranks") or launch.facts.get("gpu.count")
-    return _same_gpu(launch, deployment) + int(count is not None and count.value == deployment.gpu_count)
+    counted = here.ranks is not None and here.ranks == deployment.gpu_count
+    return _same_gpu(here, deployment) + int(counted)
 
 
-def _same_gpu(launch: Launch, deployment: Deployment) -> int:
+def _same_gpu(here: _Here, deployment: Deployment) -> int:
     """3: same GPU by name or compute capability, 2: same family, 0: other or unknown."""
-    sm, device = launch.facts.get("gpu.sm"), _text(launch, "args.device") or _text(launch, "launch.device")
-    if _named(launch, deployment) or (sm is not None and deployment.sm is not None and sm.value == deployment.sm):
+    if _named(here, deployment) or (deployment.sm is not None and here.sm == deployment.sm):
         return 3
-    family = device if device in OTHER_DEVICES else _text(launch, "gpu.family")
-    return 2 if family and family == _family_there(deployment) else 0
+    return 2 if here.family and here.family == _family_there(deployment) else 0
 
 
 def _family_there(deployment: Deployment) -> str:
     """Family of a deployment's GPUs; the device itself where that is no GPU."""
-    device = str(dict(deployment.args).get("device", ""))
+    device = next((str(value) for name, value in deployment.args if name == "device"), "")
     if device in OTHER_DEVICES:
         return device
     return family_of(deployment.sm) if deployment.sm is not None else "amd" * deployment.gpu.startswith("MI")
 
 
-def _named(launch: Launch, deployment: Deployment) -> bool:
+def _named(here: _Here, deployment: Deployment) -> bool:
     """Whether the launch's GPU has the deployment's name, word by word: a GB200 is no B200."""
-    words = set(deployment.gpu.lower().split())
-    return bool(words) and words <= set(re.findall(r"\w+", _text(launch, "gpu.name")))
+    words = deployment.gpu.lower().split()
+    return bool(words) and here.gpu.issuperset(words)
 
 
-def _quantization(launch: Launch, deployment: Deployment) -> int:
+def _quantization(here: _Here, deployment: Deployment) -> int:
     """2: the same method, by flag or as the checkpoint says; 1: nothing speaks against it; 0: another, or unknown."""
-    if not {"args.quantization", "weights.quantization"} & set(launch.facts):
+    if not here.quantized:
         return 0
-    flag, there_flag = _text(launch, "args.quantization").removeprefix("none"), deployment.quantization.lower()
-    here = flag or _text(launch, "weights.quantization")
-    there = there_flag or str(dict(deployment.facts).get("weights.quantization", "")).lower()
-    if here and there:
-        return 2 * (here == there)
-    return int(not flag and not there_flag)
+    flag = deployment.quantization.lower()
+    own = here.flag or here.checkpoint
+    there = flag or next((str(v).lower() for n, v in deployment.facts if n == "weights.quantization"), "")
+    if own and there:
+        return 2 * (own == there)
+    return int(not here.flag and not flag)
 
 
 def family_of(sm: int) -> str:
@@ -270,12 +302,12 @@ def _text(launch: Launch, name: str) -> str:
     return "" if fact is None or fact.value is None else str(fact.value).lower()
 
 
-def _why(launch: Launch, deployment: Deployment) -> str:
+def _why(here: _Here, deployment: Deployment) -> str:
     reasons = []
-    if _same_gpu(launch, deployment):
-        reasons.append("same GPU family" if _same_gpu(launch, deployment) < 3 else "same GPU")
-    if _quantization(launch, deployment) == 2:
+    if _same_gpu(here, deployment):
+        reasons.append("same GPU family" if _same_gpu(here, deployment) < 3 else "same GPU")
+    if _quantization(here, deployment) == 2:
         reasons.append(f"same quantization ({deployment.quantization})")
-    if deployment.architecture and _text(launch, "model.architecture") == deployment.architecture.lower():
+    if deployment.architecture and here.architecture == deployment.architecture.lower():
         reasons.append("same architecture")
     return "nearest known-good launch: " + ", ".join(reasons)

@@ -16,11 +16,9 @@ from forensics.schema.signal import Rule
 
 def excluded(found: Candidate, case: Case) -> Ground | None:
     """The ground that rules a finding out on this launch, or None."""
-    if found.applies is False:
-        return None
     if found.must is not False and found.role != NOTHING:
-        return by_condition(found) or _by_version(found, case)
-    if found.applies is True and found.ledger.applies:
+        return None if found.applies is False else by_condition(found) or _by_version(found, case)
+    if found.finding.shows and found.finding.applies and found.applies is True:
         return _by_stage(found, case)
     return None
 

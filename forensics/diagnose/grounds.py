@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 from forensics.frozen import frozen
 from forensics.rulebook.case import Case
@@ -42,15 +42,19 @@ class Ledger:
     more is needed than whether they can be true at all. Nothing is decided here; where something that it requires is
     false, its other grounds are not asked (`explain` asks all)."""
 
-    __slots__ = ("_asked", "_case", "_finding", "fits", "holds")
-
     def __init__(self, finding: Finding, case: Case) -> None:
         self._finding, self._case = finding, case
         self._asked: dict[str, tuple[Ground, ...]] = {}
-        self.holds = decide([c for c in finding.grounds if c.strength == "must"], case)
+
+    @cached_property
+    def holds(self) -> bool | None:
         """Whether all that the finding requires is so."""
-        self.fits = decide(finding.applies, case)
+        return decide((c for c in self._finding.grounds if c.strength == "must"), self._case)
+
+    @cached_property
+    def fits(self) -> bool | None:
         """Whether the launch is of the kind that can have it."""
+        return decide(self._finding.applies, self._case)
 
     @property
     def applies(self) -> tuple[Ground, ...]:

@@ -86,7 +86,7 @@ def diagnose_launch(
     claimed = any(j.evidence.comparison for j in live) or _told(live)
     unclaimed = None if claimed else next(iter(around.pairs), None)
     said = failure is not None and message_of(failure.text) != NO_MESSAGE  # a trace cut off says nothing to compare
-    near = similar.nearest(failure.text, findings, _raised(case, failure)) if failure and said and not explained else []
+    near = _nearest(failure, case, findings, weighed) if failure and said and not explained else []
     if failure:
         told = explained or (reading is not None and reading.settled)
         live = (*live, *_resembling([] if told else near, failure, findings, around))
@@ -104,6 +104,17 @@ def diagnose_launch(
         unexplained=failure is not None and not explained and unclaimed is None,
         steps=next_step.next_steps(case, live, (*alike, *_good(everyone)), comparison, reading, blind),
     )
+
+
+def _nearest(
+    failure: Failure, case: Case, findings: Sequence[Finding], weighed: Weighed
+) -> Sequence[tuple[str, float]]:
+    """Findings whose logs look like the failure; launches often fail with the same words."""
+    key = failure.text, _raised(case, failure)
+    found = weighed.near.get(key)
+    if found is None:
+        found = weighed.near[key] = similar.nearest(failure.text, findings, key[1])
+    return found
 
 
 def only_waits(judged: Judged) -> bool:

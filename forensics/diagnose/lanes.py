@@ -101,9 +101,8 @@ def _stages(marks: list[StageMark], start: float, end: float) -> list[StageSpan]
 
 def _shown(failure: Failure, table: EventTable) -> Shown:
     """A failure with the first row that each rank (by index, -1 none) has of it."""
-    rows = np.array(sorted({failure.row, *failure.rows}), np.int64)
-    ranks, first = np.unique(table.rank[rows], return_index=True)
-    return failure, dict(zip(ranks.tolist(), rows[first].tolist(), strict=True))
+    rows = sorted({failure.row, *failure.rows}, reverse=True)
+    return failure, dict(zip(table.rank[rows].tolist(), rows, strict=True))  # of a rank's rows the last one stays
 
 
 def _marks(rank: Rank | None, table: EventTable, shown: list[Shown], start: float) -> list[LaneMark]:
@@ -146,10 +145,14 @@ def _latest(
     ranks: np.ndarray[tuple[int], np.dtype[np.int16]],
     times: np.ndarray[tuple[int], np.dtype[np.float64]],
 ) -> None:
-    known = ~np.isnan(times)
-    for index in distinct(ranks[known]):
+    ascending = not np.isnan(times[:1]).any() and bool((times[1:] >= times[:-1]).all())  # so all times are known
+    if not ascending:
+        known = ~np.isnan(times)
+        ranks, times = ranks[known], times[known]
+    for index in distinct(ranks):
         rank = names[index] if index >= 0 else None
-        latest = float(times[known & (ranks == index)].max())
+        mine = ranks == index
+        latest = float(times[len(times) - 1 - int(mine[::-1].argmax())] if ascending else times[mine].max())
         found[rank] = max(latest, found.get(rank, latest))
 
 

@@ -15,6 +15,8 @@ from forensics.schema.span import Span
 
 MAX_TEXT = 400
 """Characters of a line that a report shows."""
+MAX_KEPT = 20_000
+"""Texts whose masked form is kept: the settings and messages of one launch come again in the next."""
 MAX_PLACES = 12
 """Places kept for one ground: enough to see every rank of a node, bounded for floods."""
 
@@ -27,6 +29,7 @@ class Places:
     tables: tuple[EventTable, ...]
     mask: Callable[[str], str]
     _lines: dict[tuple[int, int], _Lines] = field(default_factory=dict, repr=False, compare=False)
+    _safe: dict[str, str] = field(default_factory=dict, repr=False, compare=False)
 
     @property
     def table(self) -> EventTable:
@@ -43,8 +46,13 @@ class Places:
 
     def safe(self, text: str) -> str:
         """Any text of the input, masked and cut."""
-        masked = self.mask(text)
-        return masked if len(masked) <= MAX_TEXT else masked[: MAX_TEXT - 1] + "…"
+        found = self._safe.get(text)
+        if found is None:
+            masked = self.mask(text)
+            found = masked if len(masked) <= MAX_TEXT else masked[: MAX_TEXT - 1] + "…"
+            if len(text) <= MAX_TEXT and len(self._safe) < MAX_KEPT:
+                self._safe[text] = found
+        return found
 
     def span(self, span: Span) -> Where:
         """The place of a span; the text is that of the table row on this line, if there is one."""

@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 
 class Memo:
     """Answers that many conditions ask of one case, each filled by the module that gives it: what a condition's leaves
-    came to, what the log would show, facts by name."""
+    came to (a signal that is asked for by itself: under its id), what the log would show, facts by name."""
 
     __slots__ = ("coverages", "facts", "full_dump", "leaves")
 
     def __init__(self) -> None:
-        self.leaves: dict[Node, Outcome] = {}
+        self.leaves: dict[Node | str, Outcome] = {}
         self.coverages: dict[str, Coverage] = {}
         self.facts: dict[str, Lookup] = {}
         self.full_dump: bool | None = None

@@ -96,15 +96,18 @@ def _all(parts: Iterable[Node], case: Case) -> bool | None:
 
 def _any(parts: tuple[Node, ...], case: Case) -> bool | None:
     """As `_joined` has it: a wording that this release does not print is unknown only where no other one is printed."""
-    open_, lapsed, alive = False, False, False
+    unknown, lapsed, alive = False, False, False
     for part in parts:
-        held = _value(part, case)
+        if isinstance(part, Seen):
+            found = _leaf(part, case)
+            held, gone = found.value, found.lapsed
+            lapsed, alive = lapsed or gone, alive or not gone
+        else:
+            held, gone = _value(part, case), False
         if held is True:
             return True
-        gone = isinstance(part, Seen) and _leaf(part, case).lapsed
-        lapsed, alive = lapsed or gone, alive or (isinstance(part, Seen) and not gone)
-        open_ = open_ or (held is None and not gone)
-    return None if open_ or (lapsed and not alive) else False
+        unknown = unknown or (held is None and not gone)
+    return None if unknown or (lapsed and not alive) else False
 
 
 def _node(node: Node, case: Case) -> Outcome:
@@ -119,9 +122,10 @@ def _node(node: Node, case: Case) -> Outcome:
 
 def _leaf(node: Node, case: Case) -> Outcome:
     """One question to the case; findings share many."""
-    found = case.memo.leaves.get(node)
+    known, key = case.memo.leaves, node.signal if isinstance(node, Seen) and node.on is None else node
+    found = known.get(key)
     if found is None:
-        found = case.memo.leaves[node] = _ASK[type(node)](node, case)
+        found = known[key] = _ASK[type(node)](node, case)
     return found
 
 
