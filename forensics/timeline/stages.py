@@ -67,6 +67,8 @@ MARKS: tuple[tuple[Needle, str, str], ...] = tuple(
 """First match decides. `warmup` begins where the pools stand and the HTTP server comes up."""
 
 ORDER = {name: place for place, name in enumerate(STAGES)}
+MANY_MARKS = 20_000
+"""Marks of one launch that are all kept."""
 _PERCENT = re.compile(r"(\d{1,3})%")
 
 
@@ -105,10 +107,22 @@ def find_marks(table: EventTable, inside: Rows) -> tuple[StageMark, ...]:
     plain = within(rows_of_shapes(table, found.keys() - bars), inside)
     rows = np.sort(np.concatenate([plain, _first_bars(table, within(rows_of_shapes(table, bars), inside), found)]))
     marks: list[StageMark] = []
-    for row in rows.tolist():
+    for row in _few(table, rows).tolist():
         stage, edge = found[int(table.shape[row])]
         marks.append(StageMark(stage, edge, table.rank_of(row), row, table.time_of(row)))
     return _with_first_decode(table, inside, tuple(marks))
+
+
+def _few(table: EventTable, rows: Rows) -> Rows:
+    """Of more marks than any server prints, the first two and the last two of each rank and shape."""
+    if len(rows) <= MANY_MARKS:
+        return rows
+    key = table.shape[rows].astype(np.int64) * (len(table.ranks) + 1) + table.rank[rows] + 1
+    order = np.argsort(key, kind="stable")
+    same = key[order][2:] == key[order][:-2]
+    inside = np.zeros(len(rows), bool)
+    inside[2:-2] = same[:-2] & same[2:]
+    return rows[np.sort(order[~inside])]
 
 
 def _first_bars(table: EventTable, rows: Rows, found: dict[int, tuple[str, str]]) -> Rows:
