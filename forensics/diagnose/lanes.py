@@ -145,23 +145,16 @@ def _latest(
     ranks: np.ndarray[tuple[int], np.dtype[np.int16]],
     times: np.ndarray[tuple[int], np.dtype[np.float64]],
 ) -> None:
-<<<<<<< forensics/diagnose/lanes.py
     known = ~np.isnan(times)
-    last = np.full(len(names) + 1, -np.inf)
-    np.maximum.at(last, ranks[known], times[known])
-    for index in distinct(ranks[known]):
-        rank = names[index] if index >= 0 else None
-        latest = float(last[index])
-=======
-    ascending = not np.isnan(times[:1]).any() and bool((times[1:] >= times[:-1]).all())  # so all times are known
-    if not ascending:
-        known = ~np.isnan(times)
+    if not known.all():
         ranks, times = ranks[known], times[known]
+    last = np.full(len(names) + 1, -np.inf)  # lines without rank have the last place, -1
+    if (times[1:] >= times[:-1]).all():
+        last[ranks] = times  # of a rank's times the last one stays
+    else:
+        np.maximum.at(last, ranks, times)
     for index in distinct(ranks):
-        rank = names[index] if index >= 0 else None
-        mine = ranks == index
-        latest = float(times[len(times) - 1 - int(mine[::-1].argmax())] if ascending else times[mine].max())
->>>>>>> /tmp/dx/n.tmp
+        rank, latest = names[index] if index >= 0 else None, float(last[index])
         found[rank] = max(latest, found.get(rank, latest))
 
 
