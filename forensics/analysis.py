@@ -28,8 +28,7 @@ from forensics.rulebook.program import program_of
 from forensics.schema.block import Block
 from forensics.schema.options import Options
 from forensics.schema.report import ProblemInfo, Report, SourceInfo, Tool
-from forensics.timeline import sieve
-from forensics.timeline.catalog import catalog
+from forensics.timeline import facts_messages, sieve, version
 from forensics.timeline.failures import find_failures
 from forensics.timeline.launches import LAUNCHES, NEWEST, OLDEST, find_launches
 from forensics.version import VERSION
@@ -105,8 +104,8 @@ def read(
 def _make_ready(knowledge: Knowledge) -> None:
     """What every log needs and no log changes, made while another process may still be reading."""
     program_of(knowledge.rules)
-    catalog()
-    sieve.near("")
+    for stage in (sieve, facts_messages, version):
+        stage.make_ready()
 
 
 def read_table(

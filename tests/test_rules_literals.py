@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from forensics.engine.mask import fold
-from forensics.rulebook.literals import digit_blind, required
+from forensics.rulebook.literals import demands, digit_blind, required
 from forensics.rulebook.patterns import BadPattern, compiled
 
 
@@ -126,3 +126,15 @@ def test_patterns_that_are_not_re2_say_what_to_write() -> None:
         assert word in error.value.hint
     with pytest.raises(BadPattern):
         compiled("x" * 5000)
+
+
+def test_every_part_of_a_pattern_demands_its_own_text() -> None:
+    assert demands(r"ibgda\S{0,40}: (?:bad status|mlx5dv_\w+ failed)") == (
+        frozenset({"ibgda"}),
+        frozenset({": "}),
+        frozenset({"bad status", " failed"}),
+    )
+    assert demands(r"(?i)Errno 98\b") == (frozenset({"errno "}),)
+    assert demands(r"a|b\d") == ()
+    for pattern in ("x+ is (?:not )?here", r"\bcode -?9\b", "one(?:two)?three"):
+        assert required(pattern) in demands(pattern)

@@ -24,6 +24,8 @@ TRUNCATED = 4
 GLUED = 8
 """The row is the second or later part of one raw line that two writers glued."""
 UNATTRIBUTED = 16
+MAX_RAW = 1 << 16
+"""Bytes of one raw line that are read."""
 WRAPPED = 32
 """A wrapper was taken off that only the whole file gives away (`0: ` of Slurm)."""
 
@@ -103,6 +105,7 @@ class EventTable:
     """Bytes of the raw line before a glued row (0 for the others); empty where the table has none."""
     memo: dict[str, Any] = field(default_factory=dict, repr=False)
     """What later stages found out about the shapes, which no launch changes."""
+    _ahead: tuple[int, int, bytes] = field(default=(-1, 0, b""), repr=False)
     _cache: dict[int, tuple[str, int]] = field(default_factory=dict, repr=False)
     _of_kind: dict[tuple[str, ...], npt.NDArray[np.int64]] = field(default_factory=dict, repr=False)
     _of_shape: dict[frozenset[int], npt.NDArray[np.int64]] = field(default_factory=dict, repr=False)
@@ -112,16 +115,27 @@ class EventTable:
 
     def raw(self, row: int) -> bytes:
         """The raw line without its newline, at most 64 KiB of it."""
-        source = self.sources[int(self.source[row])]
-        return source.pread(int(self.offset[row]), min(int(self.length[row]), 1 << 16))
+        begin, size = int(self.offset[row]), min(int(self.length[row]), MAX_RAW)
+        source, at, ahead = self._ahead
+        if at <= begin and begin + size <= at + len(ahead) and int(self.source[row]) == source:
+            return ahead[begin - at : begin - at + size]
+        return self.sources[int(self.source[row])].pread(begin, size)
+
+    def look_ahead(self, first: int, last: int) -> None:
+        """Have the bytes of neighbouring rows at hand, as many as fit: they will be asked for one by one."""
+        begin = int(self.offset[first])
+        end = int(self.offset[last]) + int(self.length[last])
+        source = int(self.source[first])
+        if begin < end <= begin + MAX_RAW and int(self.source[last]) == source:
+            self._ahead = source, begin, self.sources[source].pread(begin, end - begin)
 
     def text(self, row: int) -> str:
         """The message: wrapper and header taken off, ANSI removed, decoded with replacement."""
-        return self._message(row)[0]
+        return self.message(row)[0]
 
     def column(self, row: int) -> int:
         """1-based column in the raw line at which the message starts."""
-        return self._message(row)[1] + 1 + self._lead_columns(row)
+        return self.message(row)[1] + 1 + self._lead_columns(row)
 
     def kind(self, row: int) -> str:
         return self.shapes[int(self.shape[row])].kind
@@ -175,7 +189,8 @@ class EventTable:
         before = self.sources[int(self.source[row])].pread(int(self.offset[row]) - lead, lead)
         return len(before.decode("utf-8", "replace"))
 
-    def _message(self, row: int) -> tuple[str, int]:
+    def message(self, row: int) -> tuple[str, int]:
+        """Text and the 0-based column of its start in the row's share of the raw line."""
         found = self._cache.get(row)
         if found is None:
             if len(self._cache) > 10_000:

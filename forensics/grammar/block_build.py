@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 
 from lark import Token, Tree
 
-from forensics.grammar.block_lexer import EXCEPTION, FRAME, PYSPY_FRAME, PYSPY_THREAD, WATCHDOG
-from forensics.grammar.block_stream import Stream
+from forensics.grammar.block_form import Form, Part
+from forensics.grammar.block_lexer import EXCEPTION, PYSPY_FRAME, PYSPY_THREAD, WATCHDOG, frame_parts
+from forensics.grammar.block_stream import Classified, Stream
 from forensics.schema.block import Block, Frame, Raised
 from forensics.schema.rank import Rank
 
@@ -35,35 +36,32 @@ class Section:
     lines: list[str] = field(default_factory=list)
 
 
-def build(stream: Stream, tree: Tree[Token]) -> list[Block]:
-    """The block of a stream (none, where nothing of it is worth keeping)."""
-    body = tree.children[0]
-    assert isinstance(body, Tree)
-    if body.data == "asserts":
-        return [_plain(stream, body, tuple(row for _, row, _ in stream.tokens))]
-    rows = tuple(sorted(_row(t) for t in body.scan_values(lambda v: isinstance(v, Token))))
-    if body.data == "traceback":
-        return _traceback(stream, body, rows)
-    if body.data == "faulthandler":
-        return [_faulthandler(stream, body, rows)]
-    if body.data == "pyspy":
-        return [_pyspy(stream, body, rows)]
-    return [_plain(stream, body, rows)]
+def build(stream: Stream, lines: list[Classified], form: Form) -> list[Block]:
+    """The block of a stream (none, where nothing of it is worth keeping). `lines` are those that the form is of."""
+    if form.tree.data == "asserts":
+        return [_plain(stream, form.filled(lines), tuple(row for _, row, _ in stream.tokens))]
+    rows = tuple(sorted([row for _, row, _ in lines]))
+    if form.tree.data == "traceback":
+        return _traceback(stream, form, rows, lines)
+    if form.tree.data == "faulthandler":
+        return [_faulthandler(stream, form.filled(lines), rows)]
+    if form.tree.data == "pyspy":
+        return [_pyspy(stream, form.filled(lines), rows)]
+    return [_plain(stream, form.filled(lines), rows)]
 
 
 # -- tracebacks ---------------------------------------------------------------------------------------------------
 
 
-def _traceback(stream: Stream, body: Tree[Token], rows: tuple[int, ...]) -> list[Block]:
-    sections = [_section(c) for c in body.children if isinstance(c, Tree)]
+def _traceback(stream: Stream, form: Form, rows: tuple[int, ...], lines: list[Classified]) -> list[Block]:
+    sections = [_section(part, lines) for part in form.parts]
     raised = _order(sections)
-    advice = _cut_advice(body)
+    advice = _cut_advice(form, lines)
     cut = set(advice)
-    shown = tuple(r for r in rows if r not in cut)
-    frames = tuple(f for s in sections for f in s.frames)
-    headless = isinstance(body.children[0], Tree) and body.children[0].data == "headless"
+    shown = tuple(r for r in rows if r not in cut) if cut else rows
+    frames = tuple([f for s in sections for f in s.frames])
     last = next((s for s in reversed(sections) if s.frames or s.lines or s.opening in ("HEAD", "REMOTE")), None)
-    truncated = headless or last is None or not last.lines
+    truncated = form.headless or last is None or not last.lines
     block = Block(
         "traceback", shown or rows, stream.rank, _ranked_by(stream), raised, frames, truncated,
         global_rank=stream.global_rank,
@@ -71,21 +69,13 @@ def _traceback(stream: Stream, body: Tree[Token], rows: tuple[int, ...]) -> list
     return [block, *_advice_block(stream, advice)]
 
 
-def _section(tree: Tree[Token]) -> Section:
-    section = Section()
-    for child in tree.children:
-        assert isinstance(child, Tree)
-        token = child.children[0]
-        assert isinstance(token, Token)
-        if child.data == "opening":
-            section.opening = token.type
-            if token.type == "REMOTE":
-                section.remote = (_row(token), str(token))
-        elif child.data == "frame":
-            section.frames.append(_frame(token))
-        else:
-            lines = [str(t) for t in child.children]
-            section.row, section.lines = _row(token), lines
+def _section(part: Part, lines: list[Classified]) -> Section:
+    opening, at, frames, raised = part
+    section = Section(opening, frames=[_frame_of(lines[i][1], lines[i][2]) for i in frames])
+    if opening == "REMOTE":
+        section.remote = lines[at][1:]
+    if raised:
+        section.row, section.lines = lines[raised[0]][1], [lines[i][2] for i in raised]
     return section
 
 
@@ -140,14 +130,13 @@ def _unwrapped(raised: tuple[Raised, ...]) -> tuple[Raised, ...]:
     return inner, Raised(wrapper.row, wrapper.type, wrapper.message, wrapper.frames, "cause")
 
 
-def _cut_advice(body: Tree[Token]) -> list[int]:
+def _cut_advice(form: Form, lines: list[Classified]) -> list[int]:
     """Rows of a `Possible solutions:` list inside an exception's message."""
     rows: list[int] = []
-    for raised in body.find_data("raised"):
-        tokens = [t for t in raised.children if isinstance(t, Token)]
-        start = next((i for i, t in enumerate(tokens) if t.startswith(SOLUTIONS)), None)
+    for _, _, _, raised in form.parts:
+        start = next((n for n, i in enumerate(raised) if lines[i][2].startswith(SOLUTIONS)), None)
         if start is not None:
-            rows += [_row(t) for t in tokens[start:]]
+            rows += [lines[i][1] for i in raised[start:]]
     return rows
 
 
@@ -248,9 +237,13 @@ def _library(token: Token) -> str:
 
 
 def _frame(token: Token) -> Frame:
-    found = FRAME.match(token)
+    return _frame_of(_row(token), token)
+
+
+def _frame_of(row: int, text: str) -> Frame:
+    found = frame_parts(text)
     assert found is not None
-    return Frame(_row(token), found.group(1), int(found.group(2)), found.group(3) or "")
+    return Frame(row, *found)
 
 
 def _row(token: Token) -> int:

@@ -171,6 +171,19 @@ _remembered = lru_cache(maxsize=4096)(_told)
 """Stacks repeat their lines, on each rank and in each launch."""
 
 
+def frame_parts(text: str) -> tuple[str, int, str] | None:
+    """File, line number and function ("" unknown) of a frame line, None where it is none."""
+    return _frame_remembered(text) if len(text) <= MAX_REMEMBERED else _frame_parts(text)
+
+
+def _frame_parts(text: str) -> tuple[str, int, str] | None:
+    found = FRAME.match(text)
+    return (found.group(1), int(found.group(2)[:18]), found.group(3) or "") if found else None
+
+
+_frame_remembered = lru_cache(maxsize=4096)(_frame_parts)
+
+
 def is_exception(text: str, kind: str) -> bool:
     """Whether an unindented line can be the last line of a traceback: `type: message` or a bare type name."""
     if kind == "exception":

@@ -21,6 +21,8 @@ thousand frames of two or three lines."""
 LEFT_OUT = "block lines left out"
 FRAMES_LEFT_OUT = "frame lines left out"
 """Keys of the table's memo under which the numbers of lines stand that were not read."""
+STRETCH = 64
+"""Neighbouring rows that are read from the input at once."""
 OPAQUE = ("request-dump", "server-args", "command", "access", "decode-batch", "prefill-batch", "progress", "router")
 _GLOBAL_RANK = re.compile(rb"\[rank(\d+)\]:")
 _LABEL = re.compile(r"\(([^()]{0,80}pid=\d+[^()]{0,80})\)|^([A-Za-z][\w.-]*)\s*\|")
@@ -72,8 +74,21 @@ def alike(rows: npt.NDArray[np.int64], shapes: npt.NDArray[np.int32], gaps: froz
     other = (np.diff(rows) != 1) | (np.diff(shapes) != 0)
     if gaps:
         other |= np.isin(rows[1:], list(gaps))
-    ends = np.append(np.flatnonzero(other) + 1, len(rows))
-    return [int(end) for end in np.repeat(ends, np.diff(ends, prepend=0)).tolist()]
+    return _stops(other)
+
+
+def neighbours(rows: npt.NDArray[np.int64]) -> list[int]:
+    """For each of the rows where its stretch of neighbours ends, a few dozen at most."""
+    other = np.diff(rows) != 1
+    other[STRETCH - 1 :: STRETCH] = True
+    return _stops(other) if len(rows) else []
+
+
+def _stops(cut: npt.NDArray[np.bool_]) -> list[int]:
+    """For each place the end of its stretch; `cut` says after which places one ends."""
+    ends = np.append(np.flatnonzero(cut), len(cut)) + 1
+    stops: list[int] = np.repeat(ends, np.diff(ends, prepend=0)).tolist()
+    return stops
 
 
 def _is_seed(kind: str, text: str) -> bool:
@@ -87,6 +102,13 @@ def _union(starts: npt.NDArray[np.int64], ends: npt.NDArray[np.int64], size: int
     np.add.at(edges, starts, 1)
     np.add.at(edges, ends, -1)
     return np.flatnonzero(np.cumsum(edges[:-1]) > 0).astype(np.int64)
+
+
+def gap(table: EventTable, before: int, row: int) -> int:
+    """Lines that are missing between two rows of one source (blank lines are no rows)."""
+    if int(table.source[before]) != int(table.source[row]):
+        return 1 << 30
+    return int(table.line[row]) - int(table.line[before]) - (row - before)
 
 
 def writer(table: EventTable, row: int) -> tuple[str, int | None]:

@@ -13,15 +13,15 @@ from forensics.engine.table import HEADED, EventTable
 from forensics.grammar.block_floods import Floods
 from forensics.grammar.block_lexer import (
     EXCEPTION,
-    FRAME,
     NATIVE,
     NATIVE_TRACE,
     PYSPY_FRAME,
     classify,
+    frame_parts,
     is_exception,
     told,
 )  # fmt: skip
-from forensics.grammar.block_regions import alike, region, without_middles, writer
+from forensics.grammar.block_regions import alike, gap, neighbours, region, without_middles, writer
 from forensics.grammar.block_stream import (
     BOUND_KINDS,
     IDLE_ROWS,
@@ -69,8 +69,10 @@ class Stitcher:
         previous = -2
         kept, gaps = without_middles(self.table, region(self.table))
         rows, shapes = kept.tolist(), self.table.shape[kept].tolist()
+        headed = ((self.table.flags[kept] & HEADED) != 0).tolist()
         stops = alike(kept, self.table.shape[kept], gaps)
-        at = 0
+        ends = neighbours(kept)
+        at = ahead = 0
         while at < len(rows):
             row = rows[at]
             if row in gaps and self.current is not None:
@@ -79,7 +81,10 @@ class Stitcher:
                 self._currents[""] = None
             flood = self._floods.again(rows, at, stops, shapes[at])
             if flood is None:
-                self.feed(self._line(row))
+                if at >= ahead:
+                    ahead = ends[at]
+                    self.table.look_ahead(row, rows[ahead - 1])
+                self.feed(self._line(row, headed[at]))
                 previous, at = row, at + 1
                 continue
             stream, taken = flood
@@ -89,10 +94,9 @@ class Stitcher:
             previous = rows[at - 1]
         return sorted((s for s in (*self.done, *self.open) if s.tokens), key=lambda s: s.tokens[0][1])
 
-    def _line(self, row: int) -> Line:
-        text, kind = self.table.text(row), self.table.kind(row)
-        headed = bool(int(self.table.flags[row]) & HEADED)
-        label, global_rank = writer(self.table, row)
+    def _line(self, row: int, headed: bool) -> Line:
+        (text, column), kind = self.table.message(row), self.table.kind(row)
+        label, global_rank = writer(self.table, row) if column or len(self.table.lead) else ("", None)
         terminal, text, own = told(text, kind)
         global_rank = global_rank if own is None else own
         headed = headed or global_rank is not None
@@ -140,7 +144,7 @@ class Stitcher:
     def _head(self, line: Line) -> None:
         if self._native_trace(line):
             return
-        linked = [s for s in self._tracebacks(line) if s.phase == "linked" and line.row - s.last <= FAR]
+        linked = self._near(line, ("linked",))
         stream = self._inside(line)
         if linked:
             stream = self.current if self.current in linked else linked[-1]
@@ -173,7 +177,7 @@ class Stitcher:
     def _lead(self, stream: Stream, line: Line) -> None:
         """Takes in the record right above a bare head: it names the thing that failed, and the rank."""
         above = line.row - 1
-        if line.headed or above < 0 or self._gap(above, line.row) > 1:
+        if line.headed or above < 0 or gap(self.table, above, line.row) > 1:
             return
         text, kind = self.table.text(above), self.table.kind(above)
         headed = bool(int(self.table.flags[above]) & HEADED)
@@ -184,7 +188,7 @@ class Stitcher:
                 stream.rank, stream.ranked_by = self.table.rank_of(above), "header of the record above"
 
     def _chain(self, line: Line) -> None:
-        ready = [s for s in self._tracebacks(line) if s.phase in ("raised", "linked")]
+        ready = self._tracebacks(line, ("raised", "linked"))
         stream = self.current if self.current in ready else ready[-1] if ready else None
         if stream is None:
             stream = self._new("traceback", line, self.table.rank_of(line.row))
@@ -194,9 +198,9 @@ class Stitcher:
         stream.phase = "linked"
 
     def _frame(self, line: Line) -> None:
-        found = FRAME.match(line.text)
+        found = frame_parts(line.text)
         assert found is not None
-        path = (found.group(1), found.group(3) or "")
+        path = found[0], found[2]
         if self.current and self.current.kind == "faulthandler":
             self._add(self.current, line, "FRAME")
             return
@@ -215,7 +219,7 @@ class Stitcher:
 
     def _best(self, line: Line, path: tuple[str, str]) -> Stream | None:
         """The open traceback that a frame continues, by the evidence of the module's docstring."""
-        ready = [s for s in self._tracebacks(line) if s.phase in ("head", "frames") and line.row - s.last <= FAR]
+        ready = self._near(line, ("head", "frames"))
         if len(ready) <= 1:
             return ready[0] if ready else None
         scored = [(self._score(s, path), i, s) for i, s in enumerate(ready)]
@@ -230,14 +234,17 @@ class Stitcher:
 
     def _score(self, stream: Stream, path: tuple[str, str]) -> tuple[int, int]:
         score = 4 if self.paths.knows(stream.path, path) else 0
-        source = next((t for k, _, t in reversed(stream.tokens[-3:]) if k == "SOURCE" and "^" not in t), "")
-        if path[1] and f"{path[1].rsplit('.', 1)[-1]}(" in source:
+        if path[1] and f"{path[1].rsplit('.', 1)[-1]}(" in stream.source:
             score += 3
         return score, int(stream is self.current)
 
-    def _tracebacks(self, line: Line) -> list[Stream]:
+    def _near(self, line: Line, phases: tuple[str, ...]) -> list[Stream]:
+        """Those of the writer's open tracebacks that are in one of some phases, and not too far above."""
+        return [s for s in self._tracebacks(line, phases) if line.row - s.last <= FAR]
+
+    def _tracebacks(self, line: Line, phases: tuple[str, ...]) -> list[Stream]:
         """Open tracebacks of the same writer; a line without a prefix fits any whose lines carry none of their own."""
-        streams = [s for s in self.open if s.kind == "traceback" and s.label == line.label]
+        streams = [s for s in self.open if s.phase in phases and s.kind == "traceback" and s.label == line.label]
         if line.headed:
             return [s for s in streams if s.key == line.key]
         return [s for s in streams if s.global_rank is None]
@@ -306,9 +313,8 @@ class Stitcher:
 
     def _addressee(self, line: Line) -> Stream | None:
         if line.headed:
-            same = [s for s in self._tracebacks(line) if line.row - s.last <= FAR]
-            ready = [s for s in same if s.phase == "frames" and s.tokens[-1][0] in ("FRAME", "SOURCE")]
-            raised = [s for s in same if s.phase == "raised" and line.global_rank is not None]
+            ready = [s for s in self._near(line, ("frames",)) if s.tokens[-1][0] in ("FRAME", "SOURCE")]
+            raised = self._near(line, ("raised",)) if line.global_rank is not None else []
             fits = bool(ready) and (line.text[:1].isspace() or is_exception(line.text, line.kind))
             if not fits and not raised:
                 self.current = None
@@ -318,19 +324,15 @@ class Stitcher:
             self.current = None
             return None
         if self.current is None and is_exception(line.text, line.kind):
-            waiting = [s for s in self._tracebacks(line) if s.phase == "frames" and line.row - s.last <= FAR]
-            return self._by_path(waiting)
+            return max(self._near(line, ("frames",)), key=lambda s: (len(s.frames), -s.last), default=None)
         return self.current
-
-    def _by_path(self, waiting: list[Stream]) -> Stream | None:
-        return max(waiting, key=lambda s: (len(s.frames), -s.last), default=None)
 
     def _in_frames(self, stream: Stream, line: Line) -> None:
         if line.text[:1].isspace() or line.text.startswith("^"):
             if stream.tokens[-1][0] in ("FRAME", "SOURCE"):
                 self._add(stream, line, "SOURCE")
         elif is_exception(line.text, line.kind):
-            waiting = [s for s in self._tracebacks(line) if s.phase == "frames" and line.row - s.last <= FAR]
+            waiting = self._near(line, ("frames",))
             if len(waiting) > 1:
                 stream = self._raiser(waiting, stream)
             self._add(stream, line, "EXC")
@@ -350,12 +352,12 @@ class Stitcher:
         raised = next((text for terminal, _, text in reversed(stream.tokens) if terminal == "EXC"), "")
         if raised.partition(":")[0] != line.text.partition(":")[0]:
             return None
-        waiting = [s for s in self._tracebacks(line) if s.phase == "frames" and line.row - s.last <= FAR]
+        waiting = self._near(line, ("frames",))
         return next((s for s in waiting if s.path == stream.path), None)
 
     def _message(self, stream: Stream, line: Line) -> None:
         stream.more += 1
-        if stream.more > MAX_MESSAGE or self._gap(stream.last, line.row) > 2:
+        if stream.more > MAX_MESSAGE or gap(self.table, stream.last, line.row) > 2:
             self.current = None
             return
         self._add(stream, line, "MORE")
@@ -373,7 +375,7 @@ class Stitcher:
         else:
             stream.more += 1
             limit = MAX_USAGE if stream.kind == "argparse" else MAX_MESSAGE
-            if stream.more <= limit and self._gap(stream.last, line.row) <= 2:
+            if stream.more <= limit and gap(self.table, stream.last, line.row) <= 2:
                 self._add(stream, line, "MORE")
             else:
                 self.current = None
@@ -385,12 +387,6 @@ class Stitcher:
             stream = self._new("traceback", line, None)
             self._add(stream, line, "EXC")
             stream.phase = "raised"
-
-    def _gap(self, before: int, row: int) -> int:
-        """Lines that are missing between two rows of one source (blank lines are no rows)."""
-        if int(self.table.source[before]) != int(self.table.source[row]):
-            return 1 << 30
-        return int(self.table.line[row]) - int(self.table.line[before]) - (row - before)
 
 
 def streams(table: EventTable) -> Iterable[Stream]:

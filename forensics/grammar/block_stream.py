@@ -59,6 +59,14 @@ class Stream:
         """Row of the last line so far, lines that were left out counted."""
         return max(self.tokens[-1][1], self.seen)
 
+    @property
+    def source(self) -> str:
+        """The source line that stands last in a traceback's last lines, "" where there is none."""
+        for terminal, _, text in self.tokens[:-4:-1]:
+            if terminal == "SOURCE" and "^" not in text:
+                return text
+        return ""
+
 
 class Paths:
     """All sequences of frames that tracebacks showed from their heads on, as a tree: each has a number, 0 is none."""

@@ -75,6 +75,8 @@ _FIELD_NAME = re.compile(r"[ \t]*([A-Za-z_][\w.]*)[ \t]*=[ \t]*")
 _DICT_KEY = re.compile(r"[ \t]*('[^'\\\n]*')[ \t]*:[ \t]*")
 _STRING = re.compile(r"'[^'\\\n]*'|\"[^\"\\\n]*\"")
 _PLAIN_NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:e[-+]?\d+)?")
+_ITEM = rf"(?:True|False|None|'[^'\\\n,]*'|{_PLAIN_NUMBER.pattern})"
+_PLAIN_LIST = re.compile(rf"\[{_ITEM}(?:, {_ITEM})*\]")
 _WORDS: dict[str, Value] = {"True": True, "False": False, "None": None}
 
 
@@ -131,17 +133,24 @@ def _field(body: str, start: int, stop: int, form: str) -> tuple[str, Value, int
         return None
     text = body[named.end() : stop]
     name = named.group(1) if form == "call" else named.group(1)[1:-1]
-    if text in _WORDS:
-        return name, _WORDS[text], start, stop
-    if _STRING.fullmatch(text):
-        return name, text[1:-1], start, stop
-    if _PLAIN_NUMBER.fullmatch(text):
-        return name, _number(text), start, stop
-    value = _other(text)
+    value = _plain(text)
+    if value is _REFUSED and _PLAIN_LIST.fullmatch(text):
+        value = tuple(_plain(item) for item in text[1:-1].split(", "))
+    if value is _REFUSED:
+        value = _other(text)
     return None if value is _REFUSED else (name, value, start, stop)
 
 
 _REFUSED = "\x00refused"
+
+
+def _plain(text: str) -> Value:
+    """A word, text or number that is understood at sight."""
+    if text in _WORDS:
+        return _WORDS[text]
+    if _STRING.fullmatch(text):
+        return text[1:-1]
+    return _number(text) if _PLAIN_NUMBER.fullmatch(text) else _REFUSED
 
 
 @lru_cache(maxsize=2048)

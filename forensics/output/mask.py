@@ -73,8 +73,10 @@ def hidden_value(name: str, value: object) -> object:
     """The value of a setting, or MASK where its name says that it is a secret (`api_key`, `HF_TOKEN`)."""
     if value is None or isinstance(value, bool | tuple) or value == "":
         return value
+    if not _is_secret(name):
+        return value
     plain = f"{name}={value!r}"
-    return MASK if _is_secret(name) and mask(plain) != plain else value
+    return MASK if mask(plain) != plain else value
 
 
 @lru_cache(maxsize=4096)

@@ -71,3 +71,5 @@ DERIVED: Mapping[str, Callable[[str], Mapping[str, Value] | None]] = {
     **{f"pool-{kind}": pool_of(kind) for kind in ("full", "swa", "mamba")},
 }
 """By the name that a rule gives in `derive`."""
+NEEDED: Mapping[str, str] = {"gpu-processes": " memory in use"}
+"""Texts without digits without which nothing can be derived."""

@@ -28,11 +28,19 @@ _WIDE = frozenset("dDwWsS")
 @frozen
 class Need:
     """What a piece of a pattern demands. `exact` is its text if it is one fixed text, else None. `one_of`: a match
-    holds at least one of these texts (None: nothing is demanded). `blind`: digits decide nothing in it."""
+    holds at least one of these texts (None: nothing is demanded). `blind`: digits decide nothing in it. `all_of`: a
+    match holds at least one text of each of these."""
 
     exact: str | None
     one_of: frozenset[str] | None
     blind: bool = True
+    all_of: tuple[frozenset[str], ...] = ()
+
+    def each(self) -> tuple[frozenset[str], ...]:
+        """All that is demanded, part by part."""
+        if self.exact is not None:
+            return tuple(frozenset({piece}) for piece in _pieces(self.exact))
+        return self.all_of or ((self.one_of,) if self.one_of else ())
 
 
 _NOTHING = Need(None, None)
@@ -44,6 +52,12 @@ Verdict = tuple[frozenset[str] | None, bool]
 def required(pattern: str) -> frozenset[str] | None:
     """Lower-case texts of which every match holds at least one (after masking); None where there is no such text."""
     return verdict(pattern)[0]
+
+
+@lru_cache(maxsize=2048)
+def demands(pattern: str) -> tuple[frozenset[str], ...]:
+    """Like `required`, for each part of a pattern: every match holds one text of each set."""
+    return _Parser(pattern).alternation().each()
 
 
 def digit_blind(pattern: str) -> bool:
@@ -105,7 +119,7 @@ def _join(parts: list[Need]) -> Need:
             runs.append(part)
     usable = [u for r in runs if (u := _usable(r))]
     best = max(usable, key=lambda u: (min(map(len, u)), -len(u)), default=None)
-    return Need(None, best, blind)
+    return Need(None, best, blind, tuple(demand for r in runs for demand in r.each()))
 
 
 def _either(parts: list[Need]) -> Need:

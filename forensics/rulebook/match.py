@@ -6,10 +6,11 @@ and floods (runs of one text on one rank) are one match with a count.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import pairwise
+from itertools import pairwise, repeat
 from operator import itemgetter
 from typing import TypeVar
 
@@ -19,12 +20,12 @@ import numpy.typing as npt
 from forensics.engine.table import EventTable
 from forensics.rulebook.among import kept
 from forensics.rulebook.captures import typed
-from forensics.rulebook.derived import DERIVED
+from forensics.rulebook.derived import DERIVED, NEEDED
 from forensics.rulebook.later import LaterMatch
 from forensics.rulebook.patterns import Pattern
 from forensics.rulebook.phase import phase_words
 from forensics.rulebook.places import places_of, raised_in
-from forensics.rulebook.program import Program, Ready, Rules, ShapePlans, plans_of, program_of
+from forensics.rulebook.program import Asked, Program, Ready, Rules, ShapePlans, plans_of, program_of
 from forensics.rulebook.where import holds
 from forensics.schema.block import Block
 from forensics.schema.facts import Value
@@ -57,7 +58,8 @@ def match_rules(rules: Rules, table: EventTable, blocks: Sequence[Block], launch
     program = program_of(rules)
     matcher = _Matcher(program, table, blocks, launch)
     signals: dict[str, Signal] = {}
-    for ready, found in zip(program.ready, matcher.run(), strict=True):
+    for index, found in sorted(matcher.run().items()):
+        ready = program.ready[index]
         signal = matcher.signal(ready, found) if found.held else None
         if signal is not None:
             signals[ready.rule.id] = signal
@@ -104,8 +106,9 @@ class _Matcher:
         self.block_of = self.places.block_of
         self.times = table.time
 
-    def run(self) -> list[_Found]:
-        found = [_Found() for _ in self.program.ready]
+    def run(self) -> dict[int, _Found]:
+        """What the rules found, by their indexes."""
+        found: defaultdict[int, _Found] = defaultdict(_Found)
         for shape_id, rows in _by_shape(self.table, self.launch.rows):
             plan = self.plans.plan(shape_id)
             if plan.open:
@@ -135,16 +138,17 @@ class _Matcher:
         """All rows of the shape have the same text but for digits, which all patterns of a blind rule ignore."""
         first = self.table.text(int(rows[0]))
         near = ready.near(first)
-        if not near or (ready.blind and self._captures(ready, near, first) is None):
+        if not near or NEEDED.get(ready.rule.derive, "") not in first:
+            return
+        if ready.blind and self._captures(ready, near, first) is None:
             return
         if ready.blind and not ready.rule.captures:
-            self._keep(ready, floods.whole, found)
+            self._hold(ready, floods.whole, found)
         elif ready.rule.captures:
             bound = MAX_ROWS if ready.rule.where else MAX_MATCHES
-            runs = self._runs(self._chosen(rows, found, bound))
-            self._keep(
-                ready, list(self._blind(ready, near, runs) if ready.blind else self._read(ready, near, runs)), found
-            )
+            chosen = self._chosen(rows, found, bound)
+            noted = self._blind(ready, near, chosen) if ready.blind else self._read(ready, near, self._runs(chosen))
+            self._keep(ready, list(noted), found)
         else:
             for run in self._runs(rows):
                 if self._all_alike(ready, near, run):
@@ -152,13 +156,15 @@ class _Matcher:
                 else:
                     self._keep(ready, list(self._read(ready, near, [self._chosen(run, found)])), found)
 
-    def _open_shape(self, rules: tuple[int, ...], rows: Rows, found: list[_Found]) -> None:
+    def _open_shape(self, rules: tuple[int, ...], rows: Rows, found: dict[int, _Found]) -> None:
         """Texts differ: each is prefiltered by itself."""
         dummy = _Found()
-        asked = self.program.asked(rules)
+        asked = Asked(self.program, rules)
         for row in self._chosen(rows, dummy).tolist() if rules else ():
+            if asked.nobody(self.table.raw(row)):
+                continue
             text = self.table.text(row)
-            for index in asked(text):
+            for index in asked.among(text):
                 ready = self.program.ready[index]
                 captures = self._captures(ready, ready.patterns, text)
                 if captures is not None:
@@ -180,13 +186,14 @@ class _Matcher:
         chosen = run[np.linspace(0, len(run) - 1, SAMPLE).astype(np.int64)]
         return all(self._captures(ready, near, self.table.text(row)) is not None for row in chosen.tolist())
 
-    def _blind(self, ready: Ready, near: Patterns, runs: Iterable[Rows]) -> Iterator[Noted]:
+    def _blind(self, ready: Ready, near: Patterns, rows: Rows) -> Iterator[Noted]:
         """All rows match: captures are only read where they make a difference, in floods, where equal ones fold."""
-        for run in runs:
-            if len(run) == 1:
-                yield int(run[0]), 1, None
+        rows, edges = self.sorted_runs(rows)
+        for row, (low, high) in zip(rows[edges[:-1]].tolist(), pairwise(edges), strict=True):
+            if high - low == 1:
+                yield row, 1, None
             else:
-                yield from self._read(ready, near, [run])
+                yield from self._read(ready, near, [rows[low:high]])
 
     def _read(self, ready: Ready, near: Patterns, runs: Iterable[Rows]) -> Iterator[Noted]:
         """Match each row's real text; equal values on one rank in one flood fold."""
@@ -211,12 +218,12 @@ class _Matcher:
             return None
         if not ready.rule.captures:
             return ()
+        values = DERIVED[ready.rule.derive](text) if ready.rule.derive else {}
+        if values is None:
+            return None
         groups = hit.groupdict()
         captures = tuple((name, typed(groups.get(name), kind)) for name, kind in ready.rule.captures)
         if ready.rule.derive:
-            values = DERIVED[ready.rule.derive](text)
-            if values is None:
-                return None
             captures = tuple((name, values.get(name) if value is None else value) for name, value in captures)
         if ready.rule.where and holds(ready.rule.where, dict(captures)) is not True:
             return None
@@ -224,17 +231,23 @@ class _Matcher:
 
     def _keep(self, ready: Ready, noted: Sequence[Noted], found: _Found) -> None:
         """Hold the matches that stand in the wanted exception, stack and stage."""
-        places = self.block_of[[row for row, _, _ in noted]].tolist() if noted else []
+        if noted:
+            places = self.block_of[[row for row, _, _ in noted]].tolist()
+            held = [(row, count, captures, at) for (row, count, captures), at in zip(noted, places, strict=True)]
+            self._hold(ready, held, found)
+
+    def _hold(self, ready: Ready, held: list[Held], found: _Found) -> None:
         if ready.plain:
-            found.take([(*match, place) for match, place in zip(noted, places, strict=True)])
+            found.take(held)
             return
-        for match, place in zip(noted, places, strict=True):
+        for match in held:
+            row, _, _, place = match
             block = self.blocks[place] if place >= 0 else None
-            if not self._context(ready, match[0], place, block):
+            if not self._context(ready, row, place, block):
                 continue
             found.make_room()
-            if not ready.rule.stages or self._in_stage(ready, match[0], self._rank(ready, match[0], block), block):
-                found.held.append((*match, place))
+            if not ready.rule.stages or self._in_stage(ready, row, self._rank(ready, row, block), block):
+                found.held.append(match)
 
     def _matches(self, ready: Ready, held: list[Held]) -> list[Match]:
         found: list[Match] = []
@@ -288,12 +301,14 @@ class _Matcher:
         if len(rows) == 1:
             return rows, [0, 1]
         ranks, blocks, times = self.table.rank[rows], self.block_of[rows], self.times[rows]
-        order = np.lexsort((rows, blocks, ranks))
+        # Rows are ascending: a stable order by what tells floods apart keeps them so.
+        alone = bool((blocks == blocks[0]).all())
+        order = np.argsort(ranks, kind="stable") if alone else np.lexsort((blocks, ranks))
         rows, ranks, blocks, times = rows[order], ranks[order], blocks[order], times[order]
+        steps = np.diff(times)
         with np.errstate(invalid="ignore"):
-            apart = np.abs(np.diff(times)) > FLOOD_GAP
-        other = (np.diff(ranks) != 0) | (np.diff(blocks) != 0) | apart
-        cut = np.flatnonzero(other | (np.diff(_slices(times, other)) != 0)) + 1
+            other = (np.diff(ranks) != 0) | (np.diff(blocks) != 0) | (np.abs(steps) > FLOOD_GAP)
+        cut = np.flatnonzero(other | _sliced(times, steps, other)) + 1
         if len(cut) > 4 * MAX_MATCHES:
             cut = np.concatenate([cut[: 2 * MAX_MATCHES], cut[-2 * MAX_MATCHES :]])
         return rows, [0, *cut.tolist(), len(rows)]
@@ -307,10 +322,11 @@ class _Floods:
         self._matcher = matcher
 
     @cached_property
-    def whole(self) -> list[Noted]:
+    def whole(self) -> list[Held]:
         rows, edges = self._matcher.sorted_runs(self._rows)
-        firsts = rows[edges[:-1]].tolist()
-        return [(row, high - low, ()) for row, (low, high) in zip(firsts, pairwise(edges), strict=True)]
+        firsts, counts = rows[edges[:-1]], np.diff(edges).tolist()
+        places = self._matcher.block_of[firsts].tolist()
+        return list(zip(firsts.tolist(), counts, repeat(()), places, strict=False))
 
 
 def _ends(matches: list[T]) -> list[T]:
@@ -318,11 +334,19 @@ def _ends(matches: list[T]) -> list[T]:
     return matches[: MAX_MATCHES - 1] + matches[-1:] if len(matches) > MAX_MATCHES else matches
 
 
-def _slices(times: npt.NDArray[np.float64], other: npt.NDArray[np.bool_]) -> npt.NDArray[np.float64]:
-    """Number of the slice of its flood that each row falls into, so that a long flood keeps its course in time."""
+Times = npt.NDArray[np.float64]
+Mask = npt.NDArray[np.bool_]
+
+
+def _sliced(times: Times, steps: Times, other: Mask) -> Mask:
+    """After which rows a new slice of their flood begins, so that a long flood keeps its course in time. `other`: after
+    which rows another flood begins."""
     first = np.concatenate([[0], np.flatnonzero(other) + 1])
+    last = np.append(first[1:], len(times)) - 1
+    if bool((steps >= 0)[~other].all()) and bool((times[last] - times[first] < FLOOD_SLICE).all()):
+        return np.zeros(len(steps), dtype=bool)
     start = np.repeat(times[first], np.diff(np.append(first, len(times))))
-    return np.asarray(np.nan_to_num(np.floor((times - start) / FLOOD_SLICE)), np.float64)
+    return np.asarray(np.diff(np.nan_to_num(np.floor((times - start) / FLOOD_SLICE))) != 0)
 
 
 def _by_shape(table: EventTable, rows: Rows) -> Iterator[tuple[int, Rows]]:
@@ -330,6 +354,8 @@ def _by_shape(table: EventTable, rows: Rows) -> Iterator[tuple[int, Rows]]:
     if not len(rows):
         return
     shapes = table.shape[rows]
+    if len(table.shapes) < 1 << 15:
+        shapes = shapes.astype(np.int16)  # short numbers are sorted in linear time
     order = np.argsort(shapes, kind="stable")
     rows, shapes = rows[order], shapes[order]
     starts = np.concatenate([[0], np.flatnonzero(np.diff(shapes)) + 1])

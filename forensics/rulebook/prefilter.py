@@ -3,28 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
+from dataclasses import field
 
 import re2
 
 from forensics.frozen import frozen
 from forensics.rulebook.patterns import new_set
 
+MAX_REMEMBERED = 400
+"""Characters of the longest text of which is remembered what it holds."""
+
 
 @frozen
 class Prefilter:
     """`literals` finds texts that members cannot do without; `owners[i]` are the members that need literal i, `always`
-    those without one."""
+    those without one. `seen`: what was found in short texts; launches ask for the same shapes."""
 
     literals: re2.Set | None
     owners: tuple[tuple[int, ...], ...]
     always: frozenset[int]
+    seen: dict[str, frozenset[int]] = field(default_factory=dict, compare=False, repr=False)
 
     def near(self, text: str) -> frozenset[int]:
         """Numbers of the members that `text`, in whatever case, may satisfy; all others it surely does not."""
+        known = self.seen.get(text)
+        if known is not None:
+            return known
         found = self.literals.Match(text.lower()) if self.literals is not None else ()
-        if not found:
-            return self.always
-        return self.always.union(*(self.owners[literal] for literal in found))
+        near = self.always.union(*(self.owners[literal] for literal in found)) if found else self.always
+        if len(text) <= MAX_REMEMBERED:
+            if len(self.seen) > 4096:
+                self.seen.clear()
+            self.seen[text] = near
+        return near
 
 
 def prefilter(wanted: Iterable[Collection[str] | None]) -> Prefilter:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
@@ -11,7 +11,7 @@ from forensics.engine.mask import SHAPE_LENGTH, fold
 from forensics.engine.table import EventTable, Shape
 from forensics.frozen import frozen
 from forensics.grammar.line import opaque
-from forensics.rulebook.literals import digit_blind, required
+from forensics.rulebook.literals import demands, digit_blind, required
 from forensics.rulebook.patterns import Pattern, compiled
 from forensics.rulebook.prefilter import Prefilter, prefilter
 from forensics.schema.signal import Rule
@@ -50,8 +50,12 @@ class Ready:
         """The patterns that a text, or one that differs from it in digits only, may satisfy: it holds what they cannot
         do without."""
         lowered = text.lower()
-        pairs = zip(self.patterns, self._needs, strict=True)
-        return tuple(p for p, need in pairs if need is None or any(n in lowered for n in need))
+        # Where one line decides for all it is searched anyhow; else each is read, and a closer look at one pays.
+        return tuple(
+            pattern
+            for pattern, need, text in zip(self.patterns, self._needs, self.rule.patterns, strict=True)
+            if (need is None or any(n in lowered for n in need)) and (self.blind or _holds(lowered, demands(text)))
+        )
 
     @cached_property
     def absent(self) -> tuple[Pattern, ...]:
@@ -81,22 +85,6 @@ class Program:
         """Indexes of the rules that this text may satisfy."""
         return sorted(self.prefilter.near(text))
 
-    def asked(self, rules: Sequence[int]) -> Callable[[str], list[int]]:
-        """The same for some of the rules (their indexes): of a few, the words are looked for one by one."""
-        needs = [self.ready[i].needs for i in rules]
-        words = {word for need in needs for word in need or ()}
-        if None in needs or len(words) > FEW_WORDS:
-            return lambda text: [i for i in self.candidates(text) if i in rules]
-
-        def some(text: str) -> list[int]:
-            lowered = text.lower()
-            held = {word for word in words if word in lowered}
-            return (
-                [i for i, need in zip(rules, needs, strict=True) if need and not held.isdisjoint(need)] if held else []
-            )
-
-        return some
-
 
 @frozen
 class ShapePlan:
@@ -108,7 +96,13 @@ class ShapePlan:
 
 def program_of(rules: Rules) -> Program:
     """The compiled program of these rules (the last few are kept)."""
-    return _program(tuple(rules.values() if isinstance(rules, Mapping) else rules))
+    asked = tuple(rules.values() if isinstance(rules, Mapping) else rules)
+    if not (_NEWEST and _NEWEST[0][0] == asked):  # the same objects, as of the launch before, are quick to compare
+        _NEWEST[:] = [(asked, _program(asked))]
+    return _NEWEST[0][1]
+
+
+_NEWEST: list[tuple[tuple[Rule, ...], Program]] = []
 
 
 @lru_cache(maxsize=8)
@@ -127,6 +121,44 @@ def _ready(rule: Rule) -> Ready:
     decided = rule.where or rule.derive or (rule.captures and (rule.min_same > 1 or rule.differs))
     blind = not decided and all(digit_blind(p) for p in texts)
     return Ready(rule, blind, not (rule.exception or rule.frames or rule.innermost or rule.stages))
+
+
+def _holds(lowered: str, wanted: tuple[frozenset[str], ...]) -> bool:
+    return all(any(text in lowered for text in texts) for texts in wanted)
+
+
+class Asked:
+    """Some of the rules, for texts that differ: which of them one may satisfy. Of a few rules the words are looked for
+    one by one, in the raw line first."""
+
+    def __init__(self, program: Program, rules: Sequence[int]) -> None:
+        self._program = program
+        self._rules = rules
+        self._needs = [program.ready[i].needs for i in rules]
+        words = {word for need in self._needs for word in need or ()}
+        self._words = () if None in self._needs or len(words) > FEW_WORDS else tuple(sorted(words))
+        self._raw_words = tuple(word.encode() for word in self._words)
+
+    def nobody(self, raw: bytes) -> bool:
+        """Whether the message of a raw line surely satisfies none: it stands there as it is, without their words. Lines
+        with colours or escapes, and those that were cut in parts, may hold them anyhow."""
+        if not self._words or b"\x1b" in raw or b"\\" in raw or b"\n" in raw or _KELVIN in raw or _DOTTED in raw:
+            return not self._rules
+        lowered = raw.lower()
+        return not any(word in lowered for word in self._raw_words)
+
+    def among(self, text: str) -> list[int]:
+        """Indexes of the rules that a text may satisfy."""
+        if not self._words:
+            return [i for i in self._program.candidates(text) if i in self._rules]
+        lowered = text.lower()
+        held = {word for word in self._words if word in lowered}
+        pairs = zip(self._rules, self._needs, strict=True)
+        return [i for i, need in pairs if need and not held.isdisjoint(need)] if held else []
+
+
+_KELVIN, _DOTTED = "\u212a".encode(), "\u0130".encode()
+"""The two characters that become letters of ASCII in lower case."""
 
 
 class ShapePlans:

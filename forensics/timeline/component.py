@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 from forensics.late import Late
 from forensics.schema.block import Frame
@@ -146,16 +147,18 @@ PHASE_FUNCTIONS: tuple[tuple[Late[str], str], ...] = tuple(
 
 def component_of(frames: Sequence[Frame]) -> str:
     """The component that the innermost telling frame belongs to; "" where no frame tells."""
-    for frame in reversed(frames):
-        if _DRIVER.search(f"{frame.file} {frame.function}"):
-            return "host"
-        if PLUMBING.search(frame.file):
-            continue
-        place = f"{frame.file} {frame.function}"
-        for pattern, name in COMPONENTS:
-            if pattern.search(place):
-                return name
-    return ""
+    return next((name for frame in reversed(frames) if (name := _component_at(frame.file, frame.function))), "")
+
+
+@lru_cache(maxsize=2048)
+def _component_at(file: str, function: str) -> str:
+    """The component of one frame, "" where it tells none. Ranks and launches show the same frames."""
+    place = f"{file} {function}"
+    if _DRIVER.search(place):
+        return "host"
+    if PLUMBING.search(file):
+        return ""
+    return next((name for pattern, name in COMPONENTS if pattern.search(place)), "")
 
 
 _OF_SOURCE = (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
 
 from forensics.grammar.command import (
     ASSIGNMENT,
@@ -47,13 +48,20 @@ def add_server_args(sheet: Sheet) -> None:
 
 def _aliases(sheet: Sheet) -> None:
     """Today's field name of a field that an older release printed under another name."""
-    known = catalog()
-    for entry in known.flags.values():
-        for old in entry.get("dest_history", ()):
-            fact = sheet.facts.get(f"args.{old['value']}")
-            new = f"args.{entry['dest']}"
-            if fact is not None and new not in sheet.facts:
-                sheet.put(new, fact.value, fact.where, f"inferred: this release calls the field {old['value']}")
+    for old, new in _renamed():
+        fact = sheet.facts.get(f"args.{old}")
+        if fact is not None and new not in sheet.facts:
+            sheet.put(new, fact.value, fact.where, f"inferred: this release calls the field {old}")
+
+
+@cache
+def _renamed() -> tuple[tuple[str, str], ...]:
+    """Names that fields had, and the facts of today's fields."""
+    return tuple(
+        (str(old["value"]), f"args.{entry['dest']}")
+        for entry in catalog().flags.values()
+        for old in entry.get("dest_history", ())
+    )
 
 
 def add_command(sheet: Sheet) -> None:

@@ -113,6 +113,11 @@ def _sieve() -> Sieve:
     return found
 
 
+def make_ready() -> None:
+    """Load what every launch asks for."""
+    _sieve().near("")
+
+
 def add_messages(sheet: Sheet) -> None:
     """Facts of the first line of each shape that states one."""
     for kind, masked, row in sheet.first_rows():

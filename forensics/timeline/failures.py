@@ -55,8 +55,7 @@ def find_failures(
         episode.component = told or component.of_message(episode.first.text)
     name_signals(episodes, signals)
     first = causality.first_failure(table, episodes, ends.teardown, launch.reached == "serving", clock)
-    deadly = frozenset(name for name, rule in rules.items() if rule.severity == "fatal")
-    done = _finished(table, launch, ends, episodes, first, clock, deadly)
+    done = _finished(table, launch, ends, episodes, first, clock, rules)
     return _with_astray(done, blocks) if first is not None and first.first.key in _STANDSTILLS else done
 
 
@@ -107,7 +106,7 @@ def _finished(
     episodes: list[Episode],
     first: Episode | None,
     clock: Clock,
-    deadly: frozenset[str],
+    rules: Mapping[str, Rule],
 ) -> Launch:
     held = causality.assign(episodes, first, clock)
     failures = tuple(
@@ -116,7 +115,7 @@ def _finished(
     )
     chosen = next((f.id for f, e in zip(failures, episodes, strict=False) if e is first), None)
     reached = _reached(launch, first)
-    fatal = _fatal(first, reached == "serving" or _is_router(launch), deadly)
+    fatal = _fatal(first, reached == "serving" or _is_router(launch), rules)
     told = ending(
         table,
         launch.rows,
@@ -189,9 +188,9 @@ def _reached(launch: Launch, first: Episode | None) -> str:
     return launch.reached
 
 
-def _fatal(first: Episode | None, serving: bool, deadly: frozenset[str]) -> bool:
+def _fatal(first: Episode | None, serving: bool, rules: Mapping[str, Rule]) -> bool:
     """Whether the first failure is of a kind that a process does not outlive. `serving`: the server was up (or is a
-    router): then its log may simply end after a failed request. `deadly`: rules whose line states a death."""
+    router): then its log may simply end after a failed request."""
     if first is None or first.outcome not in ("terminal", "unresolved"):
         return False
     if first.nature not in (roles.CAUSE, roles.VICTIM) or first.first.key in _HARMS_REQUESTS:
@@ -202,7 +201,8 @@ def _fatal(first: Episode | None, serving: bool, deadly: frozenset[str]) -> bool
     if fault.key == "panic":
         return fault.text.startswith("thread 'main'")
     if fault.source in ("line", "rule"):
-        return fault.key in _KILLS or fault.key in deadly or bool(deadly & set(first.signals))
+        named = [rules[name] for name in (fault.key, *first.signals) if name in rules]
+        return fault.key in _KILLS or any(rule.severity == "fatal" for rule in named)
     return not any(_IN_THREAD.search(f.function) for f in fault.frames)
 
 

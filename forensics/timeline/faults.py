@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -12,7 +13,7 @@ from forensics.schema.block import Block, Frame, Raised
 from forensics.schema.rank import Rank
 from forensics.timeline import component, roles
 from forensics.timeline.firsts import firsts
-from forensics.timeline.lookup import OPAQUE, Rows, are_in, rows_of_shapes, within
+from forensics.timeline.lookup import OPAQUE, Rows, are_in, heads, rows_of_shapes, within
 from forensics.timeline.sieve import needle
 
 MAX_FAULTS = 20_000
@@ -98,8 +99,7 @@ def mask(text: str) -> str:
 
 def collect(table: EventTable, blocks: tuple[Block, ...], inside: Rows) -> list[Fault]:
     """All faults of a launch in row order."""
-    heads = np.fromiter((b.head for b in blocks), np.int64, len(blocks))
-    mine = [(i, blocks[i]) for i in np.flatnonzero(are_in(heads, inside)).tolist()]
+    mine = [(i, blocks[i]) for i in np.flatnonzero(are_in(heads(table, blocks), inside)).tolist()]
     taken = np.array(sorted({r for _, b in mine for r in b.rows}), dtype=np.int64)
     found: list[Fault] = []
     covers = [(b.rows[0], b.rows[-1]) for _, b in mine if b.kind == "traceback"]
@@ -268,9 +268,13 @@ def _from_traceback(table: EventTable, index: int, block: Block) -> Fault:
 
 def _of_request(frames: tuple[Frame, ...]) -> bool:
     """Whether a stack is the HTTP process's, at work on a request: a module that cannot be imported is none."""
-    stack = " ".join(f.file + " " + f.function for f in frames)
     importing = bool(frames) and frames[-1].function == "<module>"
-    return bool(roles.CLIENT_FRAMES.search(stack)) and not roles.SERVER_FRAMES.search(stack) and not importing
+    return not importing and _in_handler(" ".join([f"{f.file} {f.function}" for f in frames]))
+
+
+@lru_cache(maxsize=512)
+def _in_handler(stack: str) -> bool:
+    return bool(roles.CLIENT_FRAMES.search(stack)) and not roles.SERVER_FRAMES.search(stack)
 
 
 def _reason_row(table: EventTable, block: Block, raised: Raised) -> int:

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from forensics.engine.table import EventTable
+from forensics.schema.block import Block
 
 Rows = npt.NDArray[np.int64]
 
@@ -26,6 +27,14 @@ def distinct(values: npt.NDArray[Any]) -> list[Any]:
     return kept
 
 
+def heads(table: EventTable, blocks: tuple[Block, ...]) -> Rows:
+    """The first rows of the blocks, listed once for all launches."""
+    found: tuple[tuple[Block, ...], Rows] | None = table.memo.get("heads")
+    if found is None or found[0] is not blocks:
+        found = table.memo["heads"] = (blocks, np.fromiter((b.head for b in blocks), np.int64, len(blocks)))
+    return found[1]
+
+
 def no_rows() -> Rows:
     """An empty row array."""
     return np.zeros(0, np.int64)
@@ -36,10 +45,17 @@ def rows_of_shapes(table: EventTable, ids: Iterable[int]) -> Rows:
     return table.rows_of_shapes(ids)
 
 
+def is_stretch(rows: Rows) -> bool:
+    """Whether ascending rows leave none out, as those of a launch in a file of its own."""
+    return bool(rows[-1] - rows[0] + 1 == len(rows))
+
+
 def are_in(rows: Rows, others: Rows) -> npt.NDArray[np.bool_]:
     """Which rows are among others; the others are in ascending order."""
     if not len(others):
         return np.zeros(len(rows), dtype=bool)
+    if is_stretch(others):
+        return np.asarray((rows >= others[0]) & (rows <= others[-1]))
     at = np.minimum(np.searchsorted(others, rows), len(others) - 1)
     return np.asarray(others[at] == rows)
 
@@ -48,6 +64,8 @@ def within(rows: Rows, inside: Rows) -> Rows:
     """The rows that are also in `inside` (both ascending)."""
     if not len(rows) or not len(inside):
         return no_rows()
+    if is_stretch(inside):
+        return rows[np.searchsorted(rows, inside[0]) : np.searchsorted(rows, inside[-1], "right")]
     at = np.searchsorted(inside, rows)
     at[at == len(inside)] = 0
     kept: Rows = rows[inside[at] == rows]

@@ -16,6 +16,7 @@ from forensics.timeline.stages import hot_lines
 SETTLED_S = 2.0
 """Batch lines within this time of a fault may have been on their way already."""
 SETTLED_LINES = 3
+LAST_LINES = 256
 
 
 @dataclass(slots=True)
@@ -61,8 +62,10 @@ class Progress:
         if low >= high:
             return False
         speaks = self._replica(rank)
-        if time is not None and speaks[self.ranks[high - 1] + 1] and self.times[high - 1] >= time + settled:
-            return True  # most often the last line tells
+        if time is not None:  # most often the last lines tell
+            end = slice(max(low, high - LAST_LINES), high)
+            if (speaks[self.ranks[end] + 1] & (self.times[end] >= time + settled)).any():
+                return True
         keep = speaks[self.ranks[low:high] + 1]
         times = self.times[low:high][keep]
         if time is not None and not np.isnan(times).all():

@@ -71,6 +71,11 @@ def demanded() -> frozenset[str]:
     return frozenset().union(*(_needed(pattern) or () for pattern in _SIEVE._patterns))
 
 
+def make_ready() -> None:
+    """Make the set of all needles, once they are registered."""
+    near("")
+
+
 def known() -> int:
     """How many needles there are."""
     return len(_SIEVE)

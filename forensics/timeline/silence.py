@@ -20,6 +20,8 @@ FEW = 4
 SHARED = 0.6
 """A rank's silence that lies to this share inside one of the whole launch is that one."""
 MAX_SILENCES = 64
+MAX_GRID = 1 << 24
+"""Seconds times ranks of the largest grid that is looked at instead of sorting times."""
 MAX_RANKS = 256
 """Ranks that are compared with each other; in a log of more, only silences of the whole launch are told."""
 
@@ -35,31 +37,45 @@ def find_silences(table: EventTable, inside: Rows) -> tuple[Silence, ...]:
     times, ranks, batch = _stamped(table, inside)
     if len(times) < 2:
         return ()
-    # One stable sort: the parts are in order already, and so are the lines of each rank after it.
-    order = np.argsort(times, kind="stable")
-    times, ranks, batch = times[order], ranks[order], batch[order]
-    limit = threshold(np.diff(times))
-    whole = _above(times, limit)
-    found: list[Silence] = [(None, a, b) for a, b in whole]
-    last = float(times[-1])
-    own = _by_rank(times, ranks)
+    ordered, own = _ordered(times, ranks)
+    limit = threshold(np.diff(ordered))
+    whole = _above(ordered, limit)
+    found = [(a, b, "", -1) for a, b in whole]
+    last = float(ordered[-1])
     if 1 < len(own) <= MAX_RANKS:
         talkers = set(_present(ranks[batch]))
         for sort in (own.keys() & talkers, own.keys() - talkers):
             peers = {index: own[index] for index in sorted(sort)}
-            for index, a, b in _quiet(peers, last, limit, whole, sort <= talkers):
-                found.append((table.ranks[index], a, b))
-    names = {rank: str(rank or "") for rank in {rank for rank, _, _ in found}}
-    found.sort(key=lambda s: (s[1], s[2], names[s[0]]))
-    return tuple(found[:MAX_SILENCES])
+            names = {index: str(table.ranks[index]) for index in peers}
+            found += [(a, b, names[i], i) for i, a, b in _quiet(peers, last, limit, whole, sort <= talkers)]
+    shown = sorted(found)[:MAX_SILENCES]
+    return tuple((table.ranks[index] if index >= 0 else None, a, b) for a, b, _, index in shown)
 
 
-def _by_rank(times: np.ndarray, ranks: np.ndarray) -> dict[int, np.ndarray]:
-    """The times of each rank, in their order."""
-    order = np.argsort(ranks, kind="stable")
+def _ordered(times: np.ndarray, ranks: np.ndarray) -> tuple[np.ndarray, dict[int, np.ndarray]]:
+    """All times in ascending order, and those of each rank. Equal ones may count once: gaps lie between others."""
     known = _present(ranks)
+    first = float(times.min())
+    span = float(times.max()) - first + 1.0
+    if span * len(known) <= min(MAX_GRID, 16 * len(times)) and bool((np.floor(times) == times).all()):
+        # Most logs print whole seconds: nothing need be sorted.
+        grid = np.zeros((len(known), int(span)), dtype=bool)
+        lanes = np.zeros(known[-1] + 2, np.int32)
+        lanes[np.array(known) + 1] = np.arange(len(known)) * grid.shape[1]
+        grid.reshape(-1)[lanes[ranks + 1] + (times - first).astype(np.int32)] = True
+        parts = [np.flatnonzero(row) + first for row in grid]
+        return np.flatnonzero(grid.any(axis=0)) + first, _ranked(known, parts)
+    order = np.argsort(
+        times, kind="stable"
+    )  # it is in order in long stretches, and so are the lines of a rank after it
+    times, ranks = times[order], ranks[order]
+    order = np.argsort(ranks, kind="stable")
     cuts = np.searchsorted(ranks[order], known)
-    return {i: part for i, part in zip(known, np.split(times[order], cuts[1:]), strict=True) if i >= 0}
+    return times, _ranked(known, np.split(times[order], cuts[1:]))
+
+
+def _ranked(known: list[int], parts: list[np.ndarray]) -> dict[int, np.ndarray]:
+    return {index: part for index, part in zip(known, parts, strict=True) if index >= 0}
 
 
 def _present(ranks: np.ndarray) -> list[int]:
@@ -80,10 +96,9 @@ def _quiet(
     for own in peers.values():
         # A rank has no line of its own inside its own gap.
         spoke += np.searchsorted(own, low, "right") < np.searchsorted(own, high, "left")
-    for (index, a, b), others in zip(quiet, spoke.tolist(), strict=True):
-        if 2 * others < len(peers) - 1:
-            continue
-        if not any(min(b, y) - max(a, x) >= SHARED * (b - a) for x, y in whole):
+    for place in np.flatnonzero(2 * spoke >= len(peers) - 1).tolist():
+        index, a, b = quiet[place]
+        if not whole or not any(min(b, y) - max(a, x) >= SHARED * (b - a) for x, y in whole):
             yield index, a, b
 
 

@@ -7,6 +7,7 @@ Which line proves what is stated by sglang's own messages from 0.2 (`Init nccl b
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 
 import numpy as np
 import numpy.typing as npt
@@ -146,14 +147,22 @@ def _with_first_decode(table: EventTable, inside: Rows, marks: tuple[StageMark, 
     if series is None or any(m.stage == "serving" for m in marks):
         return marks
     begun = next((m.row for m in marks if m.stage == "warmup"), marks[-1].row if marks else -1)
-    at = np.flatnonzero(series_inside(series, table, inside) & (series.row > begun))
-    if not len(at):
+    first = _first_after(series, hot_lines(series, table, inside), begun)
+    if first is None:
         return marks
-    first = int(at[0])
     time = float(series.time[first])
     row = min(int(series.row[first]), len(table) - 1)
     mark = StageMark("serving", "begin", None, row, None if np.isnan(time) else time)
     return tuple(sorted((*marks, mark), key=lambda m: m.row))
+
+
+def _first_after(series: Series, held: slice | Mask, row: int) -> int | None:
+    """The first of some hot lines that stands after a row."""
+    if isinstance(held, slice):
+        first = max(held.start, int(np.searchsorted(series.row, row, "right")))
+        return first if first < held.stop else None
+    at = np.flatnonzero(held & (series.row > row))
+    return int(at[0]) if len(at) else None
 
 
 def rank_stages(marks: tuple[StageMark, ...]) -> dict[Rank, str]:
@@ -176,19 +185,15 @@ def furthest(marks: tuple[StageMark, ...], default: str = "config") -> str:
 def stage_at(marks: tuple[StageMark, ...], row: int, rank: Rank | None, default: str = "config") -> str:
     """The stage that `rank` was in at `row` (the launch's where the rank is unknown or silent). Once the server is
     ready it stays `serving`."""
-    own = default
-    seen = False
-    overall = default
-    for mark in marks:
-        if mark.row > row:
-            break
-        if mark.stage == "serving":
-            return "serving"
-        overall = mark.stage
-        if rank is not None and mark.rank == rank:
-            own, seen = mark.stage, True
-    # HTTP lines carry no rank: where the whole launch is past the rank's last own mark, the launch decides.
-    return own if seen and ORDER[own] >= ORDER["init"] and overall != "warmup" else overall
+    above = marks[: bisect_right(marks, row, key=lambda mark: mark.row)]
+    if any(mark.stage == "serving" for mark in above):
+        return "serving"
+    overall = above[-1].stage if above else default
+    if rank is None or overall == "warmup":
+        # HTTP lines carry no rank: where the whole launch is past the rank's last own mark, the launch decides.
+        return overall
+    own = next((mark.stage for mark in reversed(above) if mark.rank == rank), None)
+    return own if own is not None and ORDER[own] >= ORDER["init"] else overall
 
 
 def last_progress(table: EventTable, inside: Rows) -> tuple[str, float] | None:

@@ -165,6 +165,11 @@ def _sieve() -> Sieve:
     return found
 
 
+def make_ready() -> None:
+    """Load what every launch asks for."""
+    _near("")
+
+
 def _near(masked: str) -> list[Wording]:
     """The wordings that a message can have."""
     every = _wordings()

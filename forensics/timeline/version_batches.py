@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from functools import cache
 
 import numpy as np
+import numpy.typing as npt
 
 from forensics.engine.record import column_name
 from forensics.engine.table import Series
@@ -34,10 +35,18 @@ def batch_evidence(sheet: Sheet) -> Iterator[Evidence]:
             oldest, newest = lives.get(column, (None, None))
             if not oldest and not newest:
                 continue
-            held = ~np.isnan(values[first:stop])
-            if held.any():
-                where = _place(sheet, series, int(first) + int(held.argmax()))
-                yield Evidence(f"{kind} batch lines have {column}", where, oldest, newest, 2)
+            held = _first_held(values, int(first), int(stop))
+            if held is not None:
+                yield Evidence(f"{kind} batch lines have {column}", _place(sheet, series, held), oldest, newest, 2)
+
+
+def _first_held(values: npt.NDArray[np.float64], first: int, stop: int) -> int | None:
+    """The first place in [first, stop) that has a value: most often one of the very first."""
+    for end in (min(first + 64, stop), stop):
+        held = ~np.isnan(values[first:end])
+        if held.any():
+            return first + int(held.argmax())
+    return None
 
 
 def _place(sheet: Sheet, series: Series, at: int) -> Span:
