@@ -1,9 +1,9 @@
 """Which shapes are told apart where there are more than can be held: decided by each shape alone.
 
-Every shape has a place in an order that its text gives: what the grammar names comes first, then free text that holds
-a word that rules and facts look for, then all other free text, in each of these by a checksum. Where there are more
-than SHAPE_CAP, the first ones of each stay. So the choice does not depend on which part of an input somebody reads, nor
-on what was read before, and a flood of free text pushes nothing out that matters.
+Every shape has a place in an order that its text gives: what the grammar names comes first, then free text of a
+warning or with a word that rules and facts look for, then all other free text, in each of these by a checksum. Where
+there are more than SHAPE_CAP, the first ones of each stay. So the choice does not depend on which part of an input
+somebody reads, nor on what was read before, and a flood of free text pushes nothing out that matters.
 """
 
 from __future__ import annotations
@@ -35,6 +35,10 @@ PLAIN, FREE = 1 << 32, 2 << 32
 """Where free text with a word that matters, and without one, begin in the order."""
 
 
+LOUD = ("warning", "error")
+"""Kinds of free text that matter whatever the words."""
+
+
 @cache
 def words() -> Any:
     """A pattern for the words that rules and facts need, and for what continues a line above. On several lines at
@@ -44,12 +48,13 @@ def words() -> Any:
     return re2.compile(rf"(?im)^[ \t^]|{found}".encode(), latin1_options(one_line=True))
 
 
-def order(shape: str) -> int:
-    """Place of a shape's text in the order."""
-    text = shape.encode("latin-1", "replace")
-    if line_grammar().glance(shape).kind != "text":
+def order(shape: tuple[str, str]) -> int:
+    """Place of a shape (kind, text) in the order."""
+    kind, message = shape
+    text = message.encode("latin-1", "replace")
+    if line_grammar().glance(message).kind != "text":
         return crc32(text)
-    return (PLAIN if words().search(text) else FREE) + crc32(text)
+    return (PLAIN if kind in LOUD or words().search(text) else FREE) + crc32(text)
 
 
 def last_apart(places: Array, capped: bool = False) -> Last | None:

@@ -98,7 +98,7 @@ def _told_apart(
         name: place for part in parts for name, place in zip(part.shapes, part.places, strict=False) if place >= 0
     }
     live = [i for i, (_, text) in enumerate(names) if text != apart.OTHER_SHAPE]
-    place = np.array([places[n] if (n := names[i]) in places else apart.order(n[1]) for i in live], np.int64)
+    place = np.array([places[n] if (n := names[i]) in places else apart.order(n) for i in live], np.int64)
     lasts = [part.last_apart for part in parts if part.last_apart is not None]
     last = apart.last_apart(place, bool(lasts))
     lasts += [] if last is None else [last]

@@ -7,7 +7,6 @@ begins with or looks for. All others are left to the reader.
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import Any
 from zlib import crc32
@@ -16,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import re2
 
-from forensics.engine.apart import FREE, PLAIN, words
+from forensics.engine.apart import FREE, LOUD, PLAIN, words
 from forensics.engine.mask import SHAPE_LENGTH
 from forensics.engine.record import LineReader
 from forensics.grammar.header import Head
@@ -32,9 +31,13 @@ _ODD = re2.compile(
     latin1_options(one_line=True),
 )
 """What makes a message more than words: control codes, glue, bars, hex words, blanks of other kinds before blanks."""
-_LEVEL = re.compile(rb"(?:DEBUG|INFO|WARNING|WARN|ERROR|CRITICAL) (?=[a-z]+ )")
+_LEVELS = {word: len(word) for word in (b"DEBUG", b"INFO", b"WARNING", b"WARN", b"ERROR", b"CRITICAL")}
 _LOWER, _UPPER, _DIGIT_OR_BAR = (np.zeros(256, bool) for _ in range(3))
 _LOWER[97:123] = _UPPER[65:91] = _DIGIT_OR_BAR[[48, 124]] = True
+_BEGINS = _LOWER | _UPPER
+_BEGINS[128:] = True
+_BEGINS[[133, 160]] = False
+"""Bytes that a message may begin with; of the high ones all but blanks."""
 
 
 @dataclass(slots=True)
@@ -77,8 +80,11 @@ class Crowd:
         text, ends = _folded(text)
         taken[_hit(self._telling, text, ends)] = False
         texts = text.split(b"\n")
-        place = np.full(count, FREE)
-        place[_hit(words(), text, ends)] = PLAIN
+        loud = np.array([kind in LOUD for _, kind in self.heads] + [False])[head]
+        place = np.where(loud, PLAIN, FREE)
+        quiet = np.flatnonzero(taken & ~loud)
+        asked = b"\n".join([texts[i] for i in quiet.tolist()])
+        place[quiet[_hit(words(), asked, _ends(asked))]] = PLAIN
         place += np.fromiter(map(crc32, texts), np.int64, count)
         return Words(np.where(taken, head, -1), place, texts)
 
@@ -100,12 +106,26 @@ class Crowd:
         sure = body >= 0
         at = start + body
         one, two = data[at], data[at + 1]
-        level = _UPPER[one] & ~_LOWER[two] & (first == 91)
-        body[sure & ~_LOWER[one] & ~_UPPER[one]] = -1
-        for index in np.flatnonzero(sure & level).tolist():
-            found = _LEVEL.match(lines[index], body[index])
-            body[index] = found.end() if found else -1
+        level = (first == 91) & _UPPER[one] & ~_LOWER[two]
+        body[sure & ~_BEGINS[one]] = -1
+        pick = np.flatnonzero(sure & level)
+        if len(pick):
+            body[pick] += self._levels(lines, data, pick, start[pick], body[pick])
         return body
+
+    @staticmethod
+    def _levels(lines: list[bytes], data: Array, pick: Array, start: Array, body: Array) -> Array:
+        """What a level takes of the messages that begin with a word in upper case; less than 0: they are not sure."""
+        at = start + body
+        blanks = np.flatnonzero(data <= 32)
+        first = np.searchsorted(blanks, at)
+        stop, then = blanks[first], blanks[np.minimum(first + 1, len(blanks) - 1)]
+        other = np.flatnonzero(~_LOWER[data])
+        lower = other[np.minimum(np.searchsorted(other, stop + 1), len(other) - 1)] == then
+        lower &= (data[stop] == 32) & (data[then] == 32) & (then > stop + 1)
+        words = zip(pick.tolist(), body.tolist(), (stop - start).tolist(), strict=True)
+        size = np.array([_LEVELS.get(lines[i][a:b], -LONGEST) for i, a, b in words], np.int64)
+        return np.where(lower & (size > 0), size + 1, -LONGEST)
 
     def _number(self, line: bytes, body: int) -> int:
         """Number of the head before the message at `body`, -1 where the reader sees another."""

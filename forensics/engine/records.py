@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import re2
 
 from forensics.engine import apart
 from forensics.engine.apart import OTHER_SHAPE, order
@@ -16,6 +17,7 @@ from forensics.engine.plain import plain_kind
 from forensics.engine.record import _CLASSES, ROW, LineReader, Part, stamp_of
 from forensics.engine.table import GLUED, HEADED, STAMPED, TRUNCATED, WRAPPED
 from forensics.grammar.header import Head
+from forensics.grammar.terminals import latin1_options
 
 (
     CLASS,
@@ -64,6 +66,8 @@ MANY_NEW = 2048
 
 
 HEX_WORD = re.compile(rb"(?<![0-9A-Za-z_])(?=[0-9a-f]*[a-f])(?=[0-9a-f]*0)[0-9a-f]{8,64}(?![0-9A-Za-z_])")
+_MAYBE_HEX = re2.compile(rb"[0-9a-f]{8}", latin1_options())
+"""What each such word holds, found at less cost."""
 
 
 def _zeros(match: re.Match[bytes]) -> bytes:
@@ -110,7 +114,7 @@ class MaskTable(dict[bytes, int]):
     def __missing__(self, key: bytes) -> int:
         if len(key) <= LONG_LINE:
             # Lines that differ in hashes and request ids only share one mask, which is not remembered for each.
-            plain = HEX_WORD.sub(_zeros, key)
+            plain = HEX_WORD.sub(_zeros, key) if _MAYBE_HEX.search(key) else key
             known = self.get(plain)
             if known is not None:
                 return known
@@ -264,7 +268,7 @@ class MaskTable(dict[bytes, int]):
             return found
         other = shape[1] == OTHER_SHAPE
         if self.last_apart is not None and not other:
-            place = order(shape[1]) if place < 0 else place
+            place = order(shape) if place < 0 else place
             if place > self.last_apart[place >> 32]:
                 return self.shape_id((shape[0], OTHER_SHAPE))
         found = self.shapes[shape] = len(self.names)
@@ -286,7 +290,7 @@ class MaskTable(dict[bytes, int]):
         if self.last_apart is None and len(self.shapes) + len(new) <= apart.SHAPE_CAP:
             return
         for number in np.flatnonzero(np.array(self.places) < 0).tolist():
-            self.places[number] = order(self.names[number][1])
+            self.places[number] = order(self.names[number])
         places = np.array(self.places, np.int64)
         live = np.flatnonzero(places < GIVEN_UP)
         places = places[live]
