@@ -244,7 +244,11 @@ def _shapes(items: list[Loaded], which: Array, local_shape: Array) -> tuple[Arra
         pick = which == number
         merged[pick] = mine[local_shape[pick]]
     names = list(table)
-    found, first = np.unique(merged, return_index=True)
+    rows = np.arange(len(merged))
+    firsts = np.full(len(names) + 1, -1)
+    firsts[merged[::-1]] = rows[::-1]  # of equal places the last one written stays
+    found = np.flatnonzero(firsts >= 0)
+    first = firsts[found]
     renumber = np.zeros(len(names) + 1, np.int32)
     shapes = []
     for new, i in enumerate(np.argsort(first, kind="stable")):

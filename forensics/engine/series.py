@@ -52,9 +52,14 @@ def series_of(name: str, kind: int, items: list[Loaded], place: Places, rank_map
         row, source, line, time, rank = row[order], source[order], line[order], time[order], rank[order]
         columns = {c: v[order] for c, v in columns.items()}
     unknown = np.full(len(row), np.nan)
-    known = {c: values for c, values in columns.items() if not np.isnan(values).all()}
+    known = {c: values for c, values in columns.items() if _holds_any(values)}
     columns = {**dict.fromkeys(STANDARD, unknown), **known}
     return Series(name, row, source, line, time, rank, columns)
+
+
+def _holds_any(values: Array) -> bool:
+    """Whether a column has a number at all; mostly its head tells."""
+    return not np.isnan(values[:64]).all() or not np.isnan(values).all()
 
 
 def _whole(parts: list[Array]) -> Array:
