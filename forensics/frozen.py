@@ -13,8 +13,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import MISSING, Field, FrozenInstanceError, field, make_dataclass
 from dataclasses import fields as listed
+from functools import cache
 from inspect import get_annotations
-from types import MethodType
+from types import CodeType, FunctionType, MethodType
 from typing import Any, TypeVar, dataclass_transform, overload
 
 C = TypeVar("C", bound=type)
@@ -84,24 +85,34 @@ def _field(given: Any) -> Field[Any]:
 
 
 def _init(owner: type, fields: dict[str, Field[Any]], kw_only: bool) -> Callable[..., None]:
-    words, lines = ["self", "*"] if kw_only else ["self"], []
-    known: dict[str, Any] = {"_absent": MISSING}
-    for name, one in fields.items():
-        known[f"_set_{name}"] = owner.__dict__[name].__set__
-        value = name
-        if one.default_factory is not MISSING:
-            known[f"_make_{name}"] = one.default_factory
-            words.append(f"{name}=_absent")
-            value = f"_make_{name}() if {name} is _absent else {name}"
-        elif one.default is not MISSING:
-            known[f"_default_{name}"] = one.default
-            words.append(f"{name}=_default_{name}")
-        else:
-            words.append(name)
-        lines.append(f"_set_{name}(self, {value})")
-    if hasattr(owner, "__post_init__"):
-        lines.append("self.__post_init__()")
-    return _written(f"def __init__({', '.join(words)}):\n " + "\n ".join(lines or ["pass"]), known)
+    """The constructor: compiled code for as many fields, under this class's names and with its defaults."""
+    made = tuple(one.default_factory is not MISSING for one in fields.values())
+    code = _constructor(made, hasattr(owner, "__post_init__"))
+    count = 1 if kw_only else 1 + len(fields)
+    code = code.replace(co_varnames=("self", *fields), co_argcount=count, co_kwonlyargcount=1 + len(fields) - count)
+    known: dict[str, Any] = {"absent": MISSING}
+    defaults: dict[str, Any] = {}
+    for number, (name, one) in enumerate(fields.items()):
+        known[f"set{number}"] = owner.__dict__[name].__set__
+        known[f"make{number}"] = one.default_factory
+        if made[number] or one.default is not MISSING:
+            defaults[name] = one.default
+        elif defaults and not kw_only:
+            raise TypeError(f"{owner.__name__}: {name} has no default and follows one that has")
+    function = FunctionType(code, known, "__init__", None if kw_only else tuple(defaults.values()))
+    function.__kwdefaults__ = defaults if kw_only else None
+    function.__qualname__ = f"{owner.__qualname__}.__init__"
+    return function
+
+
+@cache
+def _constructor(made: tuple[bool, ...], checked: bool) -> CodeType:
+    """Code of a constructor for so many fields. `made`: which are made by a call where none is given; `checked`: the
+    class looks at the whole afterwards."""
+    words = [f"a{n}" for n in range(len(made))]
+    lines = [f"set{n}(self, {f'make{n}() if a{n} is absent else ' if m else ''}a{n})" for n, m in enumerate(made)]
+    lines += ["self.__post_init__()"] if checked else []
+    return _written(f"def __init__({', '.join(['self', *words])}):\n " + "\n ".join(lines or ["pass"]), {}).__code__
 
 
 def _setstate(owner: type, names: Iterable[str]) -> Callable[..., None]:
@@ -121,11 +132,10 @@ def _tuple(names: Iterable[str], of: str = "self") -> str:
     return f"({''.join(f'{of}.{name}, ' for name in names)})"
 
 
-def _written(source: str, known: dict[str, Any]) -> Callable[..., Any]:
-    space: dict[str, Any] = {}
+def _written(source: str, known: dict[str, Any]) -> FunctionType:
+    space: dict[str, FunctionType] = {}
     exec(source, known, space)
-    made: Callable[..., Any] = next(iter(space.values()))
-    return made
+    return next(iter(space.values()))
 
 
 def _described(fields: dict[str, Field[Any]], kinds: dict[str, Any], kw_only: bool) -> dict[str, Field[Any]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import inspect
 import pickle
 import re
 from dataclasses import FrozenInstanceError, asdict, dataclass, field, fields, replace
@@ -100,6 +101,43 @@ def test_keyword_only_and_post_init() -> None:
     assert replace(Named(second="b"), first=2).first == 2
     with pytest.raises(ValueError, match="width"):
         Checked(-1)
+
+
+def test_wrong_calls_are_told_by_the_names_of_the_class() -> None:
+    assert str(inspect.signature(Ours.__init__)).startswith("(self, rank, name='decode', seen=")
+    assert [p.kind.name for p in inspect.signature(Named).parameters.values()] == ["KEYWORD_ONLY"] * 2
+    for call, said in (
+        (lambda: Ours(), "missing 1 required positional argument: 'rank'"),
+        (lambda: Ours(1, rank=2), "multiple values for argument 'rank'"),
+        (lambda: Ours(1, row=2), "unexpected keyword argument 'row'"),
+        (lambda: Ours(1, 2, 3, 4, 5), "takes from 2 to 5 positional arguments"),
+        (lambda: Named(), "missing 1 required keyword-only argument: 'second'"),
+    ):
+        with pytest.raises(TypeError, match=said):
+            call()
+
+    @frozen
+    class Wrong:
+        first: int = 1
+        second: int
+
+    with pytest.raises(TypeError, match="second has no default"):
+        Wrong(1, 2)
+
+
+def test_classes_of_one_form_do_not_mix() -> None:
+    @frozen
+    class Left:
+        low: int
+        high: list[int] = field(default_factory=list)
+
+    @frozen
+    class Right:
+        first: str
+        last: tuple[str, ...] = field(default_factory=tuple)
+
+    assert (Left(1).high, Right("a").last, Left(high=[2], low=1).high) == ([], (), [2])
+    assert Right(last=("b",), first="a").last == ("b",)
 
 
 def test_what_is_not_supported_is_refused() -> None:
