@@ -52,6 +52,7 @@ WRAPPERS = {
     "kubectl": lambda i, s: f"[pod/sglang-0/server] {s}",
     "logger": lambda i, s: f"2026-05-04 08:00:{i:02d},{100 + i} - __main__ - {('INFO', 'ERROR')[i % 7 == 3]} - {s}",
     "gcp": lambda i, s: f"2026-05-04T08:00:{i:02d}.123Z {s}",
+    "logfmt": lambda i, s: f'time="2026-05-04T08:00:{i:02d}Z" level=info msg={json.dumps(s)}',
     "ansi": lambda i, s: f"\x1b[32m{s}\x1b[0m",
     "crlf": lambda i, s: s + "\r",
 }
@@ -161,7 +162,7 @@ def test_newest_first_export_is_read_from_the_end(tmp_path: Path) -> None:
     assert table.series["decode"].row.tolist() == [3]
 
 
-@pytest.mark.parametrize("prefix", ["sgl-0 server ", "[pod/sgl-0/server] ", "gpu-node-3: ", "sglang-1  | ", ""])
+@pytest.mark.parametrize("prefix", ["sgl-0 server ", "[pod/sgl-0/server] ", "gpu-node-3: ", "sglang-1  | ", "> ", ""])
 def test_a_start_that_dies_without_any_log_header_is_read_behind_its_wrapper(tmp_path: Path, prefix: str) -> None:
     lines = [
         "Traceback (most recent call last):",

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from forensics.frozen import frozen
 from forensics.grammar.build import make_parser
-from forensics.grammar.payload import json_payload
+from forensics.grammar.payload import json_payload, logfmt_payload
 
 FULL, CLOCK, MONTH_DAY, COMPACT, LONG_COMPACT, MONTH_NAME, EPOCH_US = 1, 2, 3, 4, 5, 6, 7
 """Forms of a timestamp: date and time; time alone; MM-DD; MMDD (glog); YYYYMMDD (glog); `Nov 30`; microseconds."""
@@ -126,26 +126,30 @@ class Headers:
         input (found from the whole of it); `forced` admits one wrapper only."""
         if text[:1] == "{" and forced in (None, "docker-json", "journald-json", "json"):
             head = json_payload(text)
-            if head is not None:
-                at, end, stamp_at, stamp_end, epoch, partial = head
-                stamp = (
-                    Stamp(EPOCH_US, stamp_at, stamp_at, 0, stamp_end - stamp_at)
-                    if epoch
-                    else (stamp_in(text, stamp_at, stamp_end) if stamp_end else None)
-                )
-                inner = self.plain(text, at, preamble, forced)
-                return Head(
-                    inner.body_at,
-                    ("W_JSON", *inner.wrappers),
-                    inner.header,
-                    inner.stamp,
-                    stamp,
-                    inner.axes,
-                    inner.level,
-                    end,
-                    True,
-                    partial,
-                )
+        elif text[:1] in ("t", "l") and "=" in text[:10] and forced in (None, "json"):
+            head = logfmt_payload(text)
+        else:
+            head = None
+        if head is not None:
+            at, end, stamp_at, stamp_end, epoch, partial = head
+            stamp = (
+                Stamp(EPOCH_US, stamp_at, stamp_at, 0, stamp_end - stamp_at)
+                if epoch
+                else (stamp_in(text, stamp_at, stamp_end) if stamp_end else None)
+            )
+            inner = self.plain(text, at, preamble, forced)
+            return Head(
+                inner.body_at,
+                ("W_JSON", *inner.wrappers),
+                inner.header,
+                inner.stamp,
+                stamp,
+                inner.axes,
+                inner.level,
+                end,
+                True,
+                partial,
+            )
         return self.plain(text, 0, preamble, forced)
 
     def plain(self, text: str, at: int, preamble: str | None = None, forced: str | None = None) -> Head:

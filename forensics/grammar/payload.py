@@ -1,4 +1,4 @@
-"""Lines that are JSON objects around a message: docker's json-file, `journalctl -o json`, GCP and Loki exports."""
+"""Lines that are objects around a message: docker's json-file, `journalctl -o json`, GCP and Loki exports, logfmt."""
 
 from __future__ import annotations
 
@@ -8,6 +8,11 @@ from forensics.late import Late
 
 _TEXT = Late(r'"(?:log|MESSAGE|message|msg|textPayload|line)"\s*:\s*"((?:[^"\\]|\\.)*)"', re.ASCII)
 _TIME = Late(r'"(?:time|timestamp|ts|__REALTIME_TIMESTAMP)"\s*:\s*"?(\d[^",}]*)', re.ASCII)
+_LOGFMT = Late(
+    r'(?:time|ts|timestamp|t|level|lvl)=(?:"[^"]*"|\S*)(?: \w[\w.-]*=(?:"[^"]*"|[^" ]*)){0,12}?'
+    r' (?:msg|message|log|line)="((?:[^"\\]|\\.)*)"',
+    re.ASCII,
+)
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", '"': '"', "\\": "\\", "/": "/"}
 _ESCAPE = Late(r"\\(?:u([0-9a-fA-F]{4})|(.))", re.DOTALL)
 
@@ -31,6 +36,17 @@ def json_payload(text: str) -> tuple[int, int, int, int, bool, bool] | None:
         return start, end, 0, 0, False, partial
     epoch = "__REALTIME" in stamp[0]
     return start, end, stamp.start(1), stamp.end(1), epoch, partial
+
+
+def logfmt_payload(text: str) -> tuple[int, int, int, int, bool, bool] | None:
+    """The same for a logfmt line (`time="…" level=info msg="…"`), whose quoted value is escaped alike."""
+    found = _LOGFMT.match(text)
+    if found is None:
+        return None
+    start, end = found.span(1)
+    while text.endswith(("\\n", "\\r"), start, end):
+        end -= 2
+    return start, end, 0, start, False, False
 
 
 def unescape(text: str) -> tuple[str, list[int]]:
