@@ -39,6 +39,9 @@ def test_kernels_agree_on_generated_and_odd_lines(tmp_path: Path, chunk: int) ->
         b"[2026-05-04 10:00:02 TP2] Decode batch, #running-req: 1e3, token usage: nan, #queue-req: -3",
         b"\x00\xff\xfe",
         b"7" * 30,
+        # A stamp that is none: it stands elsewhere once the message is put together.
+        b"2026-05-04T08:00:00.1Z stderr P ",
+        b"2025-03-03T123456789012345670:01:51.600181855Z stderr F During handling of the above exception",
     ]
     path.write_bytes(path.read_bytes() + b"\n".join(odd) + b"\n" + b"no newline at the end")
     options = {"chunk_bytes": chunk, "processes": 2}

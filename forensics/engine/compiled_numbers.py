@@ -36,8 +36,7 @@ def eight(text: Any, end: int, width: int) -> Any:
     if width <= 0:
         return np.uint64(0)
     shift = np.uint64(64 - 8 * width)
-    word = (word_at(text, end - 8) >> shift) << shift
-    value = word - ((np.uint64(0x3030303030303030) >> shift) << shift)
+    value = word_at(text, end - 8) & ((np.uint64(0x0F0F0F0F0F0F0F0F) >> shift) << shift)
     value = ((value * np.uint64(2561)) >> np.uint64(8)) & np.uint64(0x00FF00FF00FF00FF)
     value = ((value * np.uint64(6553601)) >> np.uint64(16)) & np.uint64(0x0000FFFF0000FFFF)
     return (value * np.uint64(42949672960001)) >> np.uint64(32)
