@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from engine_dump import dump
 
-from forensics.engine import apart, plain, records
+from forensics.engine import apart, plain, record, records
 from forensics.engine.compiled import available
 from forensics.engine.crowd import Crowd
 from forensics.engine.mask import DIGITS_TO_ZERO
@@ -188,3 +188,24 @@ def test_what_matters_stays_in_a_flood(tmp_path: Path) -> None:
     assert any("Scheduler hit an exception" in shape for shape in shapes)
     assert len(table) < 10_000
     assert sum(table.counts.values()) == 70_004
+
+
+def test_glue_is_found_where_a_search_would_find_it() -> None:
+    rng = random.Random(4)
+    pieces = (
+        *(
+            "it/s]",
+            "s/it]",
+            "[0000-00-00 00:00:00] ",
+            "[0000-00-00 00:00:00.00 TP0] ",
+            "[rank0]:[E0000 ",
+            "\r",
+            "\r\r",
+            "a",
+        ),
+        *("B", " ", "|", "[", "]", "0", "it/s", "s/it/s]", "[0000-", "\t"),
+    )
+    for _ in range(4000):
+        text = "".join(rng.choices(pieces, k=rng.randrange(1, 12)))
+        expected = [m.start() for m in record._GLUE.finditer(text) if 0 < m.start() < len(text)]
+        assert record.glue(text, 0, len(text)) == expected, text

@@ -107,7 +107,8 @@ class Crowd:
         at = start + body
         one, two = data[at], data[at + 1]
         level = (first == 91) & _UPPER[one] & ~_LOWER[two]
-        body[sure & ~_BEGINS[one]] = -1
+        # A blank in front of the words is theirs, or the header's: that is decided for each of these heads anew.
+        body[sure & ~_BEGINS[one] & ((one != 32) | ~_BEGINS[two])] = -1
         pick = np.flatnonzero(sure & level)
         if len(pick):
             body[pick] += self._levels(lines, data, pick, start[pick], body[pick])
@@ -131,7 +132,7 @@ class Crowd:
         """Number of the head before the message at `body`, -1 where the reader sees another."""
         if body < 0:
             return -1
-        key = line[:body]
+        key = line[: body + 1] if line[body : body + 1] == b" " else line[:body]
         found = self._numbers.get(key)
         if found is None:
             found = -1

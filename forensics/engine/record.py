@@ -21,6 +21,8 @@ _GLUE = re.compile(
     r"|(?<=\S)(?=\[rank\d+\]:\[[EWI]\d{4} )|(?<=it/s\])(?=[A-Za-z ])|(?<=s/it\])(?=[A-Za-z ])|(?<!\r)\r+(?=[^\r])",
     re.ASCII,
 )
+_NEAR_GLUE = re.compile(r"\[(?:\d{4}-|rank)|it/s\]|s/it\]|\r", re.ASCII)
+"""Where a glue may be: what begins there, or ends there with a bracket. Quickly found, as it looks at what it takes."""
 _RUN = re.compile("0+")
 MAX_PARTS = 64
 PARSES_KEPT = 50_000
@@ -196,8 +198,7 @@ class LineReader:
         window = masked[:65536]
         if fold(masked[body : body + 120])[2]:
             return [stop]
-        found = [m.start() for m in _GLUE.finditer(window, body) if m.start() > body and m.start() < stop]
-        return [*found[:MAX_PARTS], stop]
+        return [*glue(window, body, stop), stop]
 
     def _part(self, masked: str, start: int, stop: int, head: Head) -> Part:
         body, places = strip_ansi(masked[head.body_at : stop])
@@ -273,6 +274,18 @@ class LineReader:
                     Spot(column, inside[0], inside[-1], simple, token.startswith("-"), place.label == "status")
                 )
         return len(runs), tuple(spots)
+
+
+def glue(text: str, body: int, stop: int) -> list[int]:
+    """Where further writers begin between `body` and `stop`, the first MAX_PARTS of these places."""
+    found: list[int] = []
+    for near in _NEAR_GLUE.finditer(text, body):
+        at = near.end() if near[0][-1] == "]" else near.start()
+        if (found[-1] if found else body) < at < stop and _GLUE.match(text, at):
+            found.append(at)
+            if len(found) == MAX_PARTS:
+                break
+    return found
 
 
 def _slot(spot: Spot, runs: list[tuple[int, int]], shift: int, places: list[int] | None, base: int) -> Slot:

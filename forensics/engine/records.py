@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from array import array
+from hashlib import blake2b
 from typing import Any
 
 import numpy as np
@@ -102,6 +103,7 @@ class MaskTable(dict[bytes, int]):
         self._by_head: dict[int, tuple[Head, list[int]]] = {}
         self._crowd = Crowd(reader)
         self._others: dict[tuple[int, int], int] = {}
+        self._long: dict[tuple[bytes, int], int] = {}
         self._rows_before = 0
         self._plan = np.zeros((WIDTH, 0), np.int32)
         self._marks = np.zeros(0, np.uint8)
@@ -121,8 +123,16 @@ class MaskTable(dict[bytes, int]):
             index = self.add(plain.decode("latin-1"))
             self[plain] = index
         else:
-            index = self.add(key[:LONG_LINE].decode("latin-1"), cut=True)
+            index = self._long_line(key)
         self._rows[index][LENGTH] = len(key)
+        return index
+
+    def _long_line(self, key: bytes) -> int:
+        """A line that is read by its head: remembered by a digest of that."""
+        digest = blake2b(key[:LONG_LINE], digest_size=16).digest(), len(key)
+        index = self._long.get(digest)
+        if index is None:
+            index = self._long[digest] = self.add(key[:LONG_LINE].decode("latin-1"), cut=True)
         return index
 
     def find(self, lines: list[bytes]) -> npt.NDArray[np.int64]:
@@ -347,7 +357,7 @@ class MaskTable(dict[bytes, int]):
         self.clear()
         self.generation += 1
         self._rows_before = 0
-        self._others = {}
+        self._others, self._long = {}, {}
         self._rows = []
         self._planned = self._slotted = 0
         self._slot_rows = []

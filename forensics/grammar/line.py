@@ -66,8 +66,9 @@ class LineGrammar:
         self._heads = Heads([(t.name, t.pattern.to_regexp()) for t in heads if t.name != "TEXT"])
 
     def telling_lines(self) -> Any:
-        """A pattern that finds in many messages at once, one a line, all that `glance` may not call `text`."""
-        return self._heads.lines()
+        """A pattern that finds in many messages at once, one a line, all that `glance` may call neither `text` nor
+        `blank`."""
+        return self._heads.lines(without="BLANK")
 
     def _first_terminals(self) -> dict[str, str]:
         kinds = {}

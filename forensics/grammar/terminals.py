@@ -23,14 +23,14 @@ class Heads:
         self._terminals: list[tuple[str, Late[str]]] = [(name, Late(pattern, re.ASCII)) for name, pattern in terminals]
         self._set = re2.Set.SearchSet(latin1_options())
         self._owners: list[int] = []
-        self._telling: list[str] = []
+        self._telling: list[tuple[str, str]] = []
         for number, (_, pattern) in enumerate(terminals):
             for alternative in alternatives(pattern):
                 skip = _SCANS.match(alternative)
                 telling = relaxed(alternative[skip.end() :]) if skip else f"^(?:{relaxed(alternative)})"
                 self._set.Add(telling.encode("latin-1"))
                 self._owners.append(number)
-                self._telling.append(f"(?:{telling})")
+                self._telling.append((terminals[number][0], f"(?:{telling})"))
         self._set.Compile()
 
     def first(self, text: str) -> str | None:
@@ -42,10 +42,11 @@ class Heads:
                 return name
         return None
 
-    def lines(self) -> Any:
-        """A pattern that finds in many texts at once, one a line, those that may begin with a terminal: of each text
-        for which `first` names one, a match starts in its line, and none goes beyond a line."""
-        return re2.compile(f"(?m){'|'.join(self._telling)}".encode("latin-1"), latin1_options(one_line=True))
+    def lines(self, without: str) -> Any:
+        """A pattern that finds in many texts at once, one a line, those that may begin with a terminal other than
+        `without`: of each text for which `first` names one, a match starts in its line, and none goes beyond a line."""
+        patterns = "|".join(pattern for name, pattern in self._telling if name != without)
+        return re2.compile(f"(?m){patterns}".encode("latin-1"), latin1_options(one_line=True))
 
 
 def latin1_options(one_line: bool = False) -> re2.Options:
