@@ -30,6 +30,12 @@ _LATE = Late(r"(?i)\bCUDA error|\bHIP error|cudaError|out of memory|timed? ?out|
 _WORD = Late(r"[A-Za-z_][A-Za-z_]{2,}")
 _STOP = frozenset({"the", "and", "for", "with", "from", "this", "that", "not", "are", "was", "has", "have", "but",
                    "error", "failed", "exception", "got", "none", "true", "false"})  # fmt: skip
+_COMMON = Late(
+    r"^(?:list|tuple|string|deque|pop from \w+) (?:assignment )?index out of range|^index #? ?out of range"
+    r"|^'NoneType' object (?:is not|has no)|^argument of type 'NoneType'|dictionary changed size during iteration"
+    r"|^(?:not enough|too many) values to unpack|^unsupported operand type|^list indices must be"
+)
+"""What Python says of any program: alike in every log, so likeness means nothing."""
 MIN_WORDS = 4
 """Informative words that a message needs before its likeness to another one means anything."""
 MIN_PLACED = 3
@@ -52,7 +58,7 @@ def said(text: str) -> str:
     exception is like every other one."""
     bare = _TYPE.sub("", shape(text))[:300]
     words = {w.lower() for w in _WORD.findall(bare)} - _STOP
-    return bare if len(words) >= MIN_WORDS else ""
+    return bare if len(words) >= MIN_WORDS and not _COMMON.search(bare) else ""
 
 
 @frozen
