@@ -120,6 +120,7 @@ def check(rule: Rule, shelf: Shelf, before: Entry | None) -> Checked:
             result.open.append(pattern)
             if stated:
                 result.faults.append(f"{pattern!r}: not in {', '.join(stated)}")
+    useful |= _with_frame(rule, sources, shelf)
     for source in sources:
         if not shelf.has(source) and source not in useful:
             result.faults.append(f"{source}: this release is not in the folder")
@@ -151,6 +152,17 @@ def _look(number: int, pattern: str, stated: Sequence[str], shelf: Shelf, result
     return useful
 
 
+def _with_frame(rule: Rule, sources: Sequence[str], shelf: Shelf) -> set[str]:
+    """Sources that hold the frame which the rule asks for."""
+    if not rule.frames:
+        return set()
+    try:
+        taken = take_apart(rule.frames)
+    except (TooMany, re.error):
+        return set()
+    return {s for s in sources if shelf.path(s) is not None and shown(taken.expansions, shelf, s, taken.fold)}
+
+
 def _taken(pattern: str, result: Checked) -> Taken | None:
     try:
         return take_apart(pattern)
@@ -171,7 +183,7 @@ def shown(
 
     @cache
     def printed(text: str) -> bool:
-        wanted = text.strip()
+        wanted = text.strip(" :,.'\"()")
         return len(wanted) >= LEAST_FILLED and any(wanted in shelf.blob(s, fold) for s in stated)
 
     def held(e: Expansion) -> bool:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from wordings.align import HOLE
 
-_PERCENT = re.compile(r"%[-+ #0-9.*]*(?:hh|ll|[hlLzjt])?[sdifgeEGrxXucpaAU]|%\(\w+\)[sdifr]")
+_PERCENT = re.compile(r"%[-+ #0-9.*]*(?:hh|ll|[hlLzjt])?[sdifgeEGrRSTNVxXucpaAU]|%\(\w+\)[sdifr]")
 _BRACES = re.compile(r"\{[^{}]*\}")
 _PRI = re.compile(r"%\s*$")
 
@@ -139,7 +139,7 @@ def _lexed(text: str, tokens: re.Pattern[str]) -> Said:
     def close(end: int) -> None:
         nonlocal parts, start
         if parts:
-            messages.extend(_holed("".join(parts)))
+            messages.extend(_holed(HOLE + "".join(parts) + HOLE))
         statement = " ".join(text[start:end].split())
         if statement:
             code.append(statement)
