@@ -175,3 +175,10 @@ def test_a_start_that_dies_without_any_log_header_is_read_behind_its_wrapper(tmp
     table = scan([write(tmp_path, [prefix + line for line in lines])], Options())
     assert [table.kind(row) for row in range(len(table))][-1] == "exception"
     assert table.text(len(table) - 1).startswith("ValueError")
+
+
+def test_a_stamp_before_the_programs_own_header_leaves_the_level_to_the_message(tmp_path: Path) -> None:
+    line = "[2026-05-04 10:00:00] ERROR:    [Errno 98] Address already in use"
+    plain = scan([write(tmp_path, [line], "a.log")])
+    stamped = scan([write(tmp_path, [f"2026-05-04T08:00:00.123456789Z {line}"], "b.log")])
+    assert (plain.kind(0), plain.text(0)) == (stamped.kind(0), stamped.text(0))
