@@ -33,7 +33,8 @@ _STOP = frozenset({"the", "and", "for", "with", "from", "this", "that", "not", "
 _COMMON = Late(
     r"^(?:list|tuple|string|deque|pop from \w+) (?:assignment )?index out of range|^index #? ?out of range"
     r"|^'NoneType' object (?:is not|has no)|^argument of type 'NoneType'|dictionary changed size during iteration"
-    r"|^(?:not enough|too many) values to unpack|^unsupported operand type|^list indices must be"
+    r"|object has no attribute '|^(?:not enough|too many) values to unpack|^unsupported operand type"
+    r"|^list indices must be"
 )
 """What Python says of any program: alike in every log, so likeness means nothing."""
 MIN_WORDS = 4
