@@ -4,6 +4,7 @@ what is told apart does not depend on what was read before."""
 from __future__ import annotations
 
 import gzip
+import importlib.util
 import io
 import random
 import sys
@@ -23,7 +24,8 @@ from forensics.engine.record import LineReader
 from forensics.engine.scan import scan
 from forensics.schema.options import Options
 
-SAMPLES = sorted((Path(__file__).parent.parent / "samples" / "cases").glob("*/log.txt"))
+ROOT = Path(__file__).parent.parent
+SAMPLES = sorted((ROOT / "samples" / "cases").glob("*/log.txt"))
 HEADS = (
     b"[2026-03-01 10:%02d:%02d TP%d] ",
     b"[2026-03-01 10:%02d:%02d DP1 TP%d] ERROR ",
@@ -209,3 +211,13 @@ def test_glue_is_found_where_a_search_would_find_it() -> None:
         text = "".join(rng.choices(pieces, k=rng.randrange(1, 12)))
         expected = [m.start() for m in record._GLUE.finditer(text) if 0 < m.start() < len(text)]
         assert record.glue(text, 0, len(text)) == expected, text
+
+
+def test_words_that_rules_look_for_are_known() -> None:
+    """The list is made by tools/build_words.py; a rule or two may be younger."""
+    place = importlib.util.spec_from_file_location("build_words", ROOT / "tools" / "build_words.py")
+    assert place is not None and place.loader is not None
+    tool = importlib.util.module_from_spec(place)
+    place.loader.exec_module(tool)
+    missing = [word for word in tool.words() if apart.words().search(word.encode()) is None]
+    assert len(missing) * 20 < len(tool.words()), missing
