@@ -11,12 +11,10 @@ from collections.abc import Callable
 from functools import cache
 from ipaddress import AddressValueError, IPv4Address, IPv4Network, IPv6Address
 
-from forensics.knowledge.privacy import without_leaks
+from forensics.knowledge.privacy import HOME, NOBODY, without_leaks
 from forensics.output.mask import mask
 from forensics.rulebook.patterns import Pattern, compiled
 
-_HOME = r"/(?:home|Users)/([A-Za-z][\w.-]*)"
-_NOBODY = frozenset(["user", "ubuntu", "root", "app", "runner", "sglang", "nobody"])
 _V4 = r"\b(\d{1,3}\.\d{1,3}\.\d{1,3}\.\d{1,3})\b"
 _V6 = r"\[([0-9A-Fa-f]{0,4}:[0-9A-Fa-f:]+)\]"
 _HOSTS = (
@@ -43,7 +41,7 @@ class Hidden:
     def __call__(self, line: str) -> str:
         """One line of a log, or a message, without secrets, user names, hosts and addresses."""
         line = mask(line)
-        line = _written_over(line, _HOME, lambda name: name if name in _NOBODY else "user")
+        line = _written_over(line, HOME, lambda name: name if name in NOBODY else "user")
         for pattern in _HOSTS:
             line = _written_over(line, pattern, self._host)
         line = _written_over(line, _V4, self._v4)

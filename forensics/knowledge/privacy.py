@@ -10,11 +10,13 @@ from forensics.frozen import frozen
 from forensics.output.mask import mask
 from forensics.rulebook.patterns import Pattern, compiled
 
-_HOME = r"(/(?:home|Users)/)([A-Za-z][\w.-]*)"
+HOME = r"/(?:home|Users)/([A-Za-z][\w.-]*)"
+"""A home folder; its group is whose."""
 _IP = r"\b(\d{1,3}\.\d{1,3}\.\d{1,3}\.\d{1,3})\b"
-_NOBODY = frozenset(
-    ["user", "ubuntu", "root", "app", "runner", "sglang", "nobody", "me", "you", "alice", "bob", "worker"]
-)
+NOBODY = frozenset(["user", "ubuntu", "root", "app", "runner", "sglang", "nobody"])
+"""Accounts that name no person."""
+_EXAMPLES = frozenset(["me", "you", "alice", "bob", "worker"])
+"""Names that a page made up; in a log they could be somebody's."""
 
 
 @frozen
@@ -41,9 +43,10 @@ def leaks(line: str, extra: Sequence[str] = ()) -> Iterator[Leak]:
         what = "an e-mail address" if mail else "a secret or user text"
         yield Leak(start, line[start:end], hidden[start:hidden_end], what, not mail)
         return
-    for home in _pattern(_HOME).finditer(line):
-        if (home.group(2) or "") not in _NOBODY:
-            yield Leak(home.start(2), home.group(2) or "", "user", "a user name in a path", False)
+    for home in _pattern(HOME).finditer(line):
+        name = home.group(1) or ""
+        if name not in NOBODY | _EXAMPLES:
+            yield Leak(home.start(1), name, "user", "a user name in a path", False)
     for address in _pattern(_IP).finditer(line):
         if _public(address.group(1) or ""):
             yield Leak(address.start(1), address.group(1) or "", "192.0.2.1", "a public network address", False)
