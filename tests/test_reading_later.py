@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 from rule_cases import launch_of, signals_of, simple, table_of
 
+from forensics.rulebook import match as matching
 from forensics.rulebook.later import LaterMatch
 from forensics.rulebook.match import match_rules
 from forensics.rulebook.program import Asked, program_of
@@ -80,3 +81,15 @@ def test_neighbours_that_were_read_at_once_are_the_same_lines() -> None:
     assert [table.raw(row) for row in range(40)] == alone
     table.look_ahead(30, 10)  # an order that is not the file's is no stretch
     assert [table.raw(row) for row in range(40)] == alone
+
+
+def test_of_too_many_matches_the_same_ones_stay_whether_they_are_made_or_not() -> None:
+    limit = matching.MAX_HELD
+    for number in (limit, limit + 1, 2 * limit, 2 * limit + 700):
+        rows = np.arange(number)
+        flooded, one_by_one = matching._Found(), matching._Found()
+        flooded.take(matching._Flooded(rows, np.ones(number, np.int64), np.full(number, -1, np.int32)))
+        for row in rows.tolist():
+            one_by_one.make_room()
+            one_by_one.held.append((row, 1, (), -1))
+        assert flooded.held == one_by_one.held and flooded.capped == one_by_one.capped == (number > limit)

@@ -43,7 +43,9 @@ class Floods:
             return None
         taken = rows[at : min(stops[at], at + max(0, MAX_FLOOD - stream.total))]
         stream.total += stops[at] - at
-        stream.tokens += [("ASSERT", row, known.text) for row in taken]
+        if taken:
+            stream.tokens += [("ASSERT", row, known.text) for row in taken]
+            stream.last = taken[-1]
         return stream, bool(taken)
 
     def _launched(self, last: int, row: int) -> bool:
@@ -67,3 +69,4 @@ def _add(stream: Stream, row: int, text: str) -> None:
     stream.total += 1
     if stream.total <= MAX_FLOOD:
         stream.tokens.append(("ASSERT", row, text))
+        stream.last = row

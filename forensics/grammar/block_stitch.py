@@ -76,7 +76,7 @@ class Stitcher:
         while at < len(rows):
             row = rows[at]
             if row in gaps and self.current is not None:
-                self.current.seen = row - 1
+                self.current.last = row - 1
             elif row != previous + 1:
                 self._currents[""] = None
             flood = self._floods.again(rows, at, stops, shapes[at])
@@ -127,6 +127,7 @@ class Stitcher:
 
     def _add(self, stream: Stream, line: Line, terminal: str) -> None:
         stream.tokens.append((terminal, line.row, line.text))
+        stream.last = line.row
         self.current = stream
 
     def _new(self, kind: str, line: Line, rank: Rank | None) -> Stream:
@@ -240,14 +241,14 @@ class Stitcher:
 
     def _near(self, line: Line, phases: tuple[str, ...]) -> list[Stream]:
         """Those of the writer's open tracebacks that are in one of some phases, and not too far above."""
-        return [s for s in self._tracebacks(line, phases) if line.row - s.last <= FAR]
+        return self._tracebacks(line, phases, line.row - FAR)
 
-    def _tracebacks(self, line: Line, phases: tuple[str, ...]) -> list[Stream]:
+    def _tracebacks(self, line: Line, phases: tuple[str, ...], since: int = -1) -> list[Stream]:
         """Open tracebacks of the same writer; a line without a prefix fits any whose lines carry none of their own."""
-        streams = [s for s in self.open if s.phase in phases and s.kind == "traceback" and s.label == line.label]
+        streams = [s for s in self.open if s.phase in phases and s.last >= since and s.kind == "traceback"]
         if line.headed:
-            return [s for s in streams if s.key == line.key]
-        return [s for s in streams if s.global_rank is None]
+            return [s for s in streams if s.label == line.label and s.key == line.key]
+        return [s for s in streams if s.label == line.label and s.global_rank is None]
 
     # -- other blocks -------------------------------------------------------------------------------------------
 

@@ -35,6 +35,7 @@ Classified = tuple[str, int, str]
 class Stream:
     """One block in the making. `phase` (tracebacks): head, frames, raised, linked. `frames` are (file, function),
     `path` is their number in `Paths`.
+    `last` is the row of its last line so far, lines that were left out counted.
     `native_trace`: its message is a trace of its own, whose frames are text here."""
 
     kind: str
@@ -46,18 +47,13 @@ class Stream:
     phase: str = "head"
     frames: list[tuple[str, str]] = field(default_factory=list)
     path: int = 0
-    seen: int = -1
+    last: int = -1
     evidence: set[str] = field(default_factory=set)
     number: int = -1
     total: int = 0
     more: int = 0
     ranked_by: str = "header"
     native_trace: bool = False
-
-    @property
-    def last(self) -> int:
-        """Row of the last line so far, lines that were left out counted."""
-        return max(self.tokens[-1][1], self.seen)
 
     @property
     def source(self) -> str:

@@ -78,15 +78,15 @@ class _Found:
     held: list[Held] = field(default_factory=list)
     capped: bool = False
 
-    def take(self, further: list[Held]) -> None:
-        """Hold more matches."""
-        while True:
-            room = MAX_HELD - len(self.held)
-            self.held += further[:room]
-            further = further[room:]
-            if not further:
-                return
-            self.make_room()
+    def take(self, further: list[Held] | _Flooded) -> None:
+        """Hold more matches, with `make_room` wherever there are too many; those that it drops are not even made."""
+        at, number = 0, len(further)
+        while number - at > (room := MAX_HELD - len(self.held)):
+            first = self.held[:MAX_MATCHES] + further[at : at + max(0, min(room, MAX_MATCHES - len(self.held)))]
+            self.held = first + (further[at + room - 1 : at + room] if room else self.held[-1:])
+            self.capped = True
+            at += room
+        self.held += further[at:]
 
     def make_room(self) -> None:
         """Of too many matches the first ones stay and the last: `before` and `within` look at both ends of a flood."""
@@ -143,7 +143,10 @@ class _Matcher:
         if ready.blind and self._captures(ready, near, first) is None:
             return
         if ready.blind and not ready.rule.captures:
-            self._hold(ready, floods.whole, found)
+            if ready.plain:
+                found.take(floods.whole)
+            else:
+                self._hold(ready, floods.whole[:], found)
         elif ready.rule.captures:
             bound = MAX_ROWS if ready.rule.where else MAX_MATCHES
             chosen = self._chosen(rows, found, bound)
@@ -322,11 +325,26 @@ class _Floods:
         self._matcher = matcher
 
     @cached_property
-    def whole(self) -> list[Held]:
+    def whole(self) -> _Flooded:
         rows, edges = self._matcher.sorted_runs(self._rows)
-        firsts, counts = rows[edges[:-1]], np.diff(edges).tolist()
-        places = self._matcher.block_of[firsts].tolist()
-        return list(zip(firsts.tolist(), counts, repeat(()), places, strict=False))
+        firsts = rows[edges[:-1]]
+        return _Flooded(firsts, np.diff(edges), self._matcher.block_of[firsts])
+
+
+@dataclass(slots=True)
+class _Flooded:
+    """Matches without captures that are made when a slice of them is asked for."""
+
+    rows: Rows
+    counts: Rows
+    places: npt.NDArray[np.int32]
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __getitem__(self, part: slice) -> list[Held]:
+        columns = self.rows[part].tolist(), self.counts[part].tolist(), repeat(()), self.places[part].tolist()
+        return list(zip(*columns, strict=False))
 
 
 def _ends(matches: list[T]) -> list[T]:

@@ -58,7 +58,8 @@ def fold(table: EventTable, faults: list[Fault], progress: Progress, clock: Cloc
     episodes: list[Episode] = []
     for (nature, mechanism), members in groups.items():
         for part in _split(table, members, progress, clock):
-            rows = sorted({r for f in part for r in f.rows})
+            alone = len(part) == 1 and part[0].source == "line"  # its rows are in order
+            rows = part[0].rows if alone else sorted({r for f in part for r in f.rows})
             last = max(f.rows[-1] for f in part)
             episodes.append(Episode(part, nature, mechanism, rows=tuple(rows[:MAX_ROWS]), last=last))
     return sorted(episodes, key=lambda e: (clock.of(e.first.head), e.first.row))

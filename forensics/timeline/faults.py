@@ -13,7 +13,7 @@ from forensics.schema.block import Block, Frame, Raised
 from forensics.schema.rank import Rank
 from forensics.timeline import component, roles
 from forensics.timeline.firsts import firsts
-from forensics.timeline.lookup import OPAQUE, Rows, are_in, heads, rows_of_shapes, within
+from forensics.timeline.lookup import OPAQUE, Rows, are_in, blocks_in, rows_of_shapes, within
 from forensics.timeline.sieve import needle
 
 MAX_FAULTS = 20_000
@@ -99,8 +99,8 @@ def mask(text: str) -> str:
 
 def collect(table: EventTable, blocks: tuple[Block, ...], inside: Rows) -> list[Fault]:
     """All faults of a launch in row order."""
-    mine = [(i, blocks[i]) for i in np.flatnonzero(are_in(heads(table, blocks), inside)).tolist()]
-    taken = np.array(sorted({r for _, b in mine for r in b.rows}), dtype=np.int64)
+    begun, taken = blocks_in(table, blocks, inside)
+    mine = [(i, blocks[i]) for i in begun]
     found: list[Fault] = []
     covers = [(b.rows[0], b.rows[-1]) for _, b in mine if b.kind == "traceback"]
     for index, block in mine[:MAX_FAULTS]:

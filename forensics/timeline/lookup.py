@@ -27,12 +27,18 @@ def distinct(values: npt.NDArray[Any]) -> list[Any]:
     return kept
 
 
-def heads(table: EventTable, blocks: tuple[Block, ...]) -> Rows:
-    """The first rows of the blocks, listed once for all launches."""
-    found: tuple[tuple[Block, ...], Rows] | None = table.memo.get("heads")
+def blocks_in(table: EventTable, blocks: tuple[Block, ...], inside: Rows) -> tuple[list[int], Rows]:
+    """Indexes of the blocks that begin in `inside`, and all their rows (ascending)."""
+    found: tuple[tuple[Block, ...], Rows, Rows, Rows] | None = table.memo.get("blocks")
     if found is None or found[0] is not blocks:
-        found = table.memo["heads"] = (blocks, np.fromiter((b.head for b in blocks), np.int64, len(blocks)))
-    return found[1]
+        rows = [np.fromiter(block.rows, np.int64, len(block.rows)) for block in blocks]
+        heads = np.array([part[0] for part in rows], np.int64)
+        every = np.concatenate([no_rows(), *rows])
+        owners = np.repeat(np.arange(len(blocks)), [len(part) for part in rows])
+        found = table.memo["blocks"] = (blocks, heads, every, owners)
+    _, heads, every, owners = found
+    mine = are_in(heads, inside)
+    return np.flatnonzero(mine).tolist(), np.sort(every[mine[owners]])
 
 
 def no_rows() -> Rows:

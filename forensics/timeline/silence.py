@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from typing import NamedTuple
 
 import numpy as np
 
@@ -28,6 +28,14 @@ MAX_RANKS = 256
 Silence = tuple[Rank | None, float, float]
 
 
+class _Gaps(NamedTuple):
+    """Gaps: where they begin and end, and the ranks that they are of (-1: the whole launch)."""
+
+    low: np.ndarray
+    high: np.ndarray
+    ranks: np.ndarray
+
+
 def find_silences(table: EventTable, inside: Rows) -> tuple[Silence, ...]:
     """Silences of the whole launch (rank None) and of single ranks, in order of their start.
 
@@ -40,16 +48,24 @@ def find_silences(table: EventTable, inside: Rows) -> tuple[Silence, ...]:
     ordered, own = _ordered(times, ranks)
     limit = threshold(np.diff(ordered))
     whole = _above(ordered, limit)
-    found = [(a, b, "", -1) for a, b in whole]
-    last = float(ordered[-1])
+    low, high = np.array(whole).reshape(-1, 2).T
+    parts = [_Gaps(low, high, np.full(len(whole), -1))]
     if 1 < len(own) <= MAX_RANKS:
         talkers = set(_present(ranks[batch]))
         for sort in (own.keys() & talkers, own.keys() - talkers):
             peers = {index: own[index] for index in sorted(sort)}
-            names = {index: str(table.ranks[index]) for index in peers}
-            found += [(a, b, names[i], i) for i, a, b in _quiet(peers, last, limit, whole, sort <= talkers)]
-    shown = sorted(found)[:MAX_SILENCES]
+            parts.append(_quiet(peers, float(ordered[-1]), limit, whole, sort <= talkers))
+    found = _earliest(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+    shown = sorted((a, b, str(table.ranks[i]) if i >= 0 else "", i) for a, b, i in found)[:MAX_SILENCES]
     return tuple((table.ranks[index] if index >= 0 else None, a, b) for a, b, _, index in shown)
+
+
+def _earliest(low: np.ndarray, high: np.ndarray, ranks: np.ndarray) -> list[tuple[float, float, int]]:
+    """The gaps that may be among the first ones, by their begin and end."""
+    if len(low) > MAX_SILENCES:
+        last = low[np.argsort(low, kind="stable")[MAX_SILENCES - 1]]
+        low, high, ranks = low[low <= last], high[low <= last], ranks[low <= last]
+    return list(zip(low.tolist(), high.tolist(), ranks.tolist(), strict=True))
 
 
 def _ordered(times: np.ndarray, ranks: np.ndarray) -> tuple[np.ndarray, dict[int, np.ndarray]]:
@@ -65,9 +81,8 @@ def _ordered(times: np.ndarray, ranks: np.ndarray) -> tuple[np.ndarray, dict[int
         grid.reshape(-1)[lanes[ranks + 1] + (times - first).astype(np.int32)] = True
         parts = [np.flatnonzero(row) + first for row in grid]
         return np.flatnonzero(grid.any(axis=0)) + first, _ranked(known, parts)
-    order = np.argsort(
-        times, kind="stable"
-    )  # it is in order in long stretches, and so are the lines of a rank after it
+    # Times are in order in long stretches already, and so are the lines of a rank after it.
+    order = np.argsort(times, kind="stable")
     times, ranks = times[order], ranks[order]
     order = np.argsort(ranks, kind="stable")
     cuts = np.searchsorted(ranks[order], known)
@@ -85,21 +100,26 @@ def _present(ranks: np.ndarray) -> list[int]:
 
 def _quiet(
     peers: dict[int, np.ndarray], last: float, limit: float, whole: list[tuple[float, float]], lone: bool
-) -> Iterator[tuple[int, float, float]]:
+) -> _Gaps:
     """Gaps of single ranks of one sort, while at least half of the others spoke; of a rank without others of its sort
     only where `lone` says so."""
-    quiet = [(index, a, b) for index, own in peers.items() for a, b in _above(np.append(own, last), limit)]
-    if not quiet or (len(peers) == 1 and not lone):
-        return
-    low, high = np.array([a for _, a, _ in quiet]), np.array([b for _, _, b in quiet])
-    spoke = np.zeros(len(quiet), np.int64)
+    found = [_of_rank(index, np.append(own, last), limit) for index, own in peers.items()]
+    if not found or (len(peers) == 1 and not lone):
+        return _Gaps(np.zeros(0), np.zeros(0), np.zeros(0, np.int64))
+    low, high, ranks = (np.concatenate(column) for column in zip(*found, strict=True))
+    spoke = np.zeros(len(low), np.int64)
     for own in peers.values():
         # A rank has no line of its own inside its own gap.
         spoke += np.searchsorted(own, low, "right") < np.searchsorted(own, high, "left")
-    for place in np.flatnonzero(2 * spoke >= len(peers) - 1).tolist():
-        index, a, b = quiet[place]
-        if not whole or not any(min(b, y) - max(a, x) >= SHARED * (b - a) for x, y in whole):
-            yield index, a, b
+    kept = 2 * spoke >= len(peers) - 1
+    for x, y in whole:
+        kept &= np.minimum(high, y) - np.maximum(low, x) < SHARED * (high - low)
+    return _Gaps(low[kept], high[kept], ranks[kept])
+
+
+def _of_rank(index: int, ordered: np.ndarray, limit: float) -> _Gaps:
+    at = np.flatnonzero(np.diff(ordered) > limit)
+    return _Gaps(ordered[at], ordered[at + 1], np.full(len(at), index))
 
 
 def gaps(times: np.ndarray, limit: float | None = None) -> list[tuple[float, float]]:
