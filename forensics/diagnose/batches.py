@@ -26,6 +26,8 @@ MAX_POINTS = 200
 ALL_POINTS = 2400
 """Points of one metric over all ranks; with many ranks each gets fewer."""
 MIN_POINTS = 24
+BLOCK = 1 << 16
+"""Points looked at together, for the memory."""
 
 Floats = npt.NDArray[np.float64]
 
@@ -56,11 +58,27 @@ def _of_metric(series: Series, metric: str, table: EventTable, launch: Launch, b
                 metric=metric,
                 rank=str(table.ranks[index]) if index >= 0 else "",
                 points=int(mine.sum()),
-                times=[round(max(0.0, t), 2) for t in times.tolist()],
-                values=[float(f"{v:.5g}") for v in kept.tolist()],
+                times=_seconds(times),
+                values=_five_digits(kept),
             )
         )
     return out
+
+
+def _seconds(times: Floats) -> list[float]:
+    """Rounded to hundredths; most logs count whole seconds."""
+    times = np.where(times > 0.0, times, 0.0)
+    if (times == np.rint(times)).all():
+        return list(times.tolist())
+    return [round(t, 2) for t in times.tolist()]
+
+
+def _five_digits(values: Floats) -> list[float]:
+    """Rounded to five significant digits; what has no more is left as it is."""
+    whole = (values == np.rint(values)) & (np.abs(values) < 1e5)
+    short = (values == np.rint(values * 1e4) / 1e4) & (np.abs(values) < 10)
+    known = (whole | short).tolist()
+    return [v if k else float(f"{v:.5g}") for v, k in zip(values.tolist(), known, strict=True)]
 
 
 def thinned(times: Floats, values: Floats, room: int) -> tuple[Floats, Floats]:
@@ -68,9 +86,13 @@ def thinned(times: Floats, values: Floats, room: int) -> tuple[Floats, Floats]:
     if len(values) <= room:
         return times, values
     borders = np.linspace(0, len(values), room // 2 + 1).astype(np.int64)
-    keep: set[int] = {0, len(values) - 1}
-    for low, high in zip(borders[:-1].tolist(), borders[1:].tolist(), strict=True):
-        keep.add(low + int(values[low:high].argmin()))
-        keep.add(low + int(values[low:high].argmax()))
-    at = np.array(sorted(keep), np.int64)
-    return times[at], values[at]
+    low, high = borders[:-1], borders[1:]
+    width = int((high - low).max())
+    at, step = [0, len(values) - 1], max(1, BLOCK // width)
+    for n in range(0, len(low), step):
+        first, last = low[n : n + step, None], high[n : n + step, None] - 1
+        # Runs differ in length by one: the last point of a shorter one is looked at twice.
+        seen = values[np.minimum(first + np.arange(width), last)]
+        at += [*(first[:, 0] + seen.argmin(1)).tolist(), *(first[:, 0] + seen.argmax(1)).tolist()]
+    kept = sorted(set(at))
+    return times[kept], values[kept]

@@ -11,7 +11,9 @@ from forensics.diagnose.similar import Raised
 from forensics.diagnose.touched import Touched
 from forensics.diagnose.variables import Trials
 from forensics.frozen import frozen
+from forensics.grammar.condition_tree import Node
 from forensics.rulebook.case import Case
+from forensics.rulebook.evaluate import decided, trees
 from forensics.schema.finding import Finding
 from forensics.schema.options import SYMPTOMS
 
@@ -92,7 +94,8 @@ class Weighed:
     def __init__(self) -> None:
         self._found: dict[tuple[str, str], Candidate] = {}
         self._named: dict[str, frozenset[str]] = {}
-        self._signals: dict[str, tuple[str, ...]] = {}
+        self._asked: dict[str, tuple[tuple[Node, ...], tuple[str, ...]]] = {}
+        """By finding: what it requires, and the signals whose failure it explains."""
         self.trials = Trials()
         self.near: dict[tuple[str, Raised | None], Sequence[tuple[str, float]]] = {}
         """Findings whose logs look like a failure, by its words and place; filled by those who ask."""
@@ -105,8 +108,21 @@ class Weighed:
         key = finding.id, case.launch.id
         found = self._found.get(key)
         if found is None:
-            found = self._found[key] = candidate(finding, self._signals_of(finding, case), case, self._touched)
+            found = self._found[key] = self._candidate(finding, case)
         return found
+
+    def _candidate(self, finding: Finding, case: Case) -> Candidate:
+        asked = self._asked.get(finding.id)
+        if asked is None:
+            needs = trees(c for c in finding.grounds if c.strength == "must")
+            # all launches of an analysis are read by the same rules
+            asked = self._asked[finding.id] = needs, explaining_signals(finding, case)
+        needs, signals = asked
+        book = Ledger(finding, case, decided(needs, case))
+        if signals and not finding.symptoms and self._touched.shown(case).isdisjoint(signals):
+            return Candidate(finding, book, book.holds, (), NOTHING, 0, signals)
+        explains, role, row = explained(finding, signals, book, case, self._touched)
+        return Candidate(finding, book, book.holds, explains, role, row, signals)
 
     def named(self, findings: Iterable[Finding], case: Case) -> frozenset[str]:
         """Ids of the findings (always the same ones) that are hypotheses on the launch."""
@@ -115,28 +131,6 @@ class Weighed:
             found = frozenset(f.id for f in findings if is_hypothesis(self.of(f, case)))
             self._named[case.launch.id] = found
         return found
-
-    def _signals_of(self, finding: Finding, case: Case) -> tuple[str, ...]:
-        """`explaining_signals`: all launches of an analysis are read by the same rules."""
-        found = self._signals.get(finding.id)
-        if found is None:
-            found = self._signals[finding.id] = explaining_signals(finding, case)
-        return found
-
-
-def candidate(finding: Finding, signals: tuple[str, ...], case: Case, touched: Touched) -> Candidate:
-    """One finding on one launch. `signals`: those whose failure it explains."""
-    book = Ledger(finding, case)
-    explains, role, row = explained(finding, signals, book, case, touched)
-    return Candidate(
-        finding=finding,
-        ledger=book,
-        must=book.holds,
-        explains=explains,
-        role=role,
-        row=row,
-        signals=signals,
-    )
 
 
 def is_hypothesis(found: Candidate) -> bool:
@@ -167,8 +161,6 @@ def explained(
 ) -> tuple[tuple[str, ...], int, int]:
     """Failures (and the stated symptom) that the finding explains, with its causal role and the earliest row."""
     present = [n for n in names if n in touched.shown(case)]
-    if names and not present and not finding.symptoms:
-        return (), NOTHING, 0
     failures = [f for f in case.launch.failures if touched.by(f, present, case)] if present else []
     symptom = stated_symptom(case)
     extra = (f"symptom:{symptom}",) if symptom in finding.symptoms else ()

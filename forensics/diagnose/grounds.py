@@ -40,16 +40,12 @@ class Ground:
 class Ledger:
     """All grounds of one finding on one launch, by strength, each kind asked when somebody looks: of most findings no
     more is needed than whether they can be true at all. Nothing is decided here; where something that it requires is
-    false, its other grounds are not asked (`explain` asks all)."""
+    false, its other grounds are not asked (`explain` asks all). `holds`: whether all that it requires is so."""
 
-    def __init__(self, finding: Finding, case: Case) -> None:
+    def __init__(self, finding: Finding, case: Case, holds: bool | None) -> None:
         self._finding, self._case = finding, case
         self._asked: dict[str, tuple[Ground, ...]] = {}
-
-    @cached_property
-    def holds(self) -> bool | None:
-        """Whether all that the finding requires is so."""
-        return decide((c for c in self._finding.grounds if c.strength == "must"), self._case)
+        self.holds = holds
 
     @cached_property
     def fits(self) -> bool | None:

@@ -79,7 +79,8 @@ def diagnose_launch(
     findings = [f for f in knowledge.findings if f.status != "refuted"]
     live, dead = _judged(findings, around)
     explained = any(j.candidate.role in (DIRECT, ASSUMED, SYMPTOM) or j.verdict == LIKELY for j in live)
-    reading = general.read(case)
+    proven = bool(live) and live[0].verdict == ESTABLISHED and live[0].candidate.role in (DIRECT, ASSUMED)
+    reading = None if proven else general.read(case)  # nobody asks for it beside a proven cause
     shown = not explained or (failure is not None and live[0].candidate.role == SYMPTOM)
     blind = reading is not None and reading.waited and all(only_waits(j) for j in live)
     shown = shown or blind

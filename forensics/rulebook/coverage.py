@@ -42,7 +42,7 @@ def _of_launch(case: Case, signal: str) -> Coverage:
     rule = case.rules.get(signal)
     if rule is None:
         return Coverage(False, f"there is no rule `{signal}`", "forensics kb lint")
-    lifetime = lifetime_range(rule.first, rule.last)
+    lifetime = lifetime_range(rule.first, rule.last) if rule.first or rule.last else ""
     if lifetime and overlap(case.launch.version, lifetime) == "outside":
         why = f"the sglang release of this launch does not print {signal} (printed by {lifetime})"
         return Coverage(False, why, "another release, or another sign of the same fault", True)

@@ -35,7 +35,7 @@ from forensics.rulebook.case import Case
 from forensics.rulebook.outcome import Outcome, kleene_and, kleene_not, kleene_or, some_of
 from forensics.schema.finding import Condition
 
-__all__ = ["Outcome", "decide", "evaluate"]
+__all__ = ["Outcome", "decide", "decided", "evaluate", "trees"]
 
 _ASK: dict[type, Callable[[Any, Case], Outcome]] = {
     Seen: ask_signal.seen,
@@ -71,7 +71,17 @@ def evaluate(condition: Condition | Node | str, case: Case) -> Outcome:
 def decide(conditions: Iterable[Condition], case: Case) -> bool | None:
     """Whether all conditions hold: the value that `evaluate` gives them together, and nothing else. No more is asked
     than it takes. ConditionError as there."""
-    return _all((parse_condition(c.text, c.span) for c in conditions), case)
+    return decided(trees(conditions), case)
+
+
+def trees(conditions: Iterable[Condition]) -> tuple[Node, ...]:
+    """What `decided` asks. ConditionError where a text does not parse."""
+    return tuple(parse_condition(c.text, c.span) for c in conditions)
+
+
+def decided(nodes: tuple[Node, ...], case: Case) -> bool | None:
+    """`decide`, for conditions that many cases are asked for."""
+    return _all(nodes, case)
 
 
 def _value(node: Node, case: Case) -> bool | None:
@@ -84,10 +94,10 @@ def _value(node: Node, case: Case) -> bool | None:
     return _leaf(node, case).value
 
 
-def _all(parts: Iterable[Node], case: Case) -> bool | None:
+def _all(parts: tuple[Node, ...], case: Case) -> bool | None:
     value: bool | None = True
     for part in parts:
-        held = _value(part, case)
+        held = _leaf(part, case).value if isinstance(part, Seen) else _value(part, case)
         if held is False:
             return False
         value = value and held
