@@ -282,7 +282,8 @@ class Reader:
         if most > MAX_LINE:
             return 0
         if len(self._memory) < most + 2 * PAD:
-            self._memory = bytearray(PADDING + bytes(most + PAD))
+            self._memory = bytearray(most + 2 * PAD)
+            self._memory[:PAD] = PADDING
         place = memoryview(self._memory)[PAD : PAD + min(most, self._stop - at)]
         size = self._source.read_into(at, place)
         if size <= wanted or self._memory[PAD + wanted - 1] == 10:
