@@ -8,6 +8,7 @@ begins with or looks for. All others are left to the reader.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import repeat
 from typing import Any
 from zlib import crc32
 
@@ -26,6 +27,8 @@ Array = npt.NDArray[Any]
 LONGEST = 512
 """No line taken is as long: a header of less than 100 bytes and a message that its shape holds whole."""
 MAX_HEADS = 1024
+NEW = -2
+"""Number of a head that was not met before."""
 _ODD = re2.compile(
     rb"[\x00-\x08\x0d-\x1b|\[\x7f]|[\t\x0b\x0c\x1c-\x1f\x85\xa0] |[0-9a-fA-F]{8}|0[xX][0-9a-fA-F]",
     latin1_options(one_line=True),
@@ -70,7 +73,7 @@ class Crowd:
         if self._reader.preamble or self._reader.forced is not None:
             return Words(np.full(count, -1), np.zeros(count, np.int64), lines)
         body = self._bodies(lines)
-        head = np.fromiter(map(self._number, lines, body.tolist()), np.int64, count)
+        head = self._numbered(lines, body)
         taken = head >= 0
         messages = [line[at:] for line, at in zip(lines, body.tolist(), strict=True)]
         text = b"\n".join(messages)
@@ -107,7 +110,6 @@ class Crowd:
         at = start + body
         one, two = data[at], data[at + 1]
         level = (first == 91) & _UPPER[one] & ~_LOWER[two]
-        # A blank in front of the words is theirs, or the header's: that is decided for each of these heads anew.
         body[sure & ~_BEGINS[one] & ((one != 32) | ~_BEGINS[two])] = -1
         pick = np.flatnonzero(sure & level)
         if len(pick):
@@ -128,16 +130,20 @@ class Crowd:
         size = np.array([_LEVELS.get(lines[i][a:b], -LONGEST) for i, a, b in words], np.int64)
         return np.where(lower & (size > 0), size + 1, -LONGEST)
 
-    def _number(self, line: bytes, body: int) -> int:
-        """Number of the head before the message at `body`, -1 where the reader sees another."""
-        if body < 0:
-            return -1
-        key = line[: body + 1] if line[body : body + 1] == b" " else line[:body]
-        found = self._numbers.get(key)
-        if found is None:
-            found = -1
-            if len(self._numbers) < MAX_HEADS:
-                found = self._numbers[key] = self._new_head(line, body)
+    def _numbered(self, lines: list[bytes], body: Array) -> Array:
+        """Numbers of the heads before the messages at `body`, -1 where the reader sees another."""
+        stops = np.maximum(body, 0).tolist()
+        # A blank in front of the words is theirs, or the header's: that is decided for each of these heads anew.
+        keys = [line[: stop + (line[stop : stop + 1] == b" ")] for line, stop in zip(lines, stops, strict=True)]
+        found = np.fromiter(map(self._numbers.get, keys, repeat(NEW)), np.int64, len(lines))
+        found[body < 0] = -1
+        for index in np.flatnonzero(found == NEW).tolist():
+            known = self._numbers.get(keys[index])
+            if known is None:
+                known = -1
+                if len(self._numbers) < MAX_HEADS:
+                    known = self._numbers[keys[index]] = self._new_head(lines[index], stops[index])
+            found[index] = known
         return found
 
     def _new_head(self, line: bytes, body: int) -> int:
