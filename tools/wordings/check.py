@@ -138,7 +138,8 @@ def _look(number: int, pattern: str, stated: Sequence[str], shelf: Shelf, result
         return set()
     sources = program_sources(result.rule)
     present = [s for s in stated if shelf.path(s) is not None]
-    missing, useful = dict(taken.branches), set()
+    missing, useful = dict(taken.branches), set[str]()
+    filling: set[str] = set()
     for source in present:
         held = shown(taken.expansions, shelf, source, taken.fold, present)
         if held:
@@ -147,6 +148,11 @@ def _look(number: int, pattern: str, stated: Sequence[str], shelf: Shelf, result
                 result.found[number] = sources.index(source)
         for branch in {b for e in held for b in e.branches}:
             missing.pop(branch, None)
+    for source in set(present) - useful if useful else ():
+        rest = [s for s in present if s != source]
+        if not any(shown(taken.expansions, shelf, s, taken.fold, rest) for s in useful):
+            filling.add(source)
+    useful |= filling
     if useful and missing:
         result.missing[number] = sorted(set(missing.values()))
     return useful
