@@ -12,6 +12,7 @@ from kb_files import finding_file, rule_file, small_base, write
 from forensics.cli.main import run
 from forensics.knowledge.draft import NewFile, open_pattern, slug, title_of
 from forensics.knowledge.draft_check import checked
+from forensics.knowledge.draft_frame import check_pattern, origin_of
 from forensics.knowledge.draft_mask import Hidden
 from forensics.knowledge.finding import check_finding
 from forensics.knowledge.library import library
@@ -187,3 +188,28 @@ def test_a_must_that_was_not_seen_is_named(tmp_path: Path, capsys: pytest.Captur
 def test_new_files_are_told_apart_by_their_warning() -> None:
     file = NewFile("rule", "runtime/x.yaml", "text")
     assert file.warning == "" and replace(file, warning="w") != file
+
+
+BARE = [
+    '  File "/opt/sglang/srt/models/tiny.py", line 88, in __init__',
+    "    assert self.total_widgets % self.tp_size == 0, (",
+    "AssertionError",
+]
+
+
+def test_a_bare_exception_is_named_by_its_check_or_else_by_its_frame() -> None:
+    found = origin_of("AssertionError", BARE, 2)
+    assert found is not None
+    assert (found.type, found.asked) == ("AssertionError", "self.total_widgets % self.tp_size == 0")
+    assert check_pattern(found.asked) == r"(?:self\.)?total_widgets % (?:self\.)?tp_size == 0"
+    hidden = origin_of("AssertionError", [BARE[0], "    assert (", BARE[2]], 2)
+    assert hidden is not None
+    assert (hidden.asked, hidden.frame) == ("", r'tiny\.py", line \d+, in __init__')
+    assert origin_of("AssertionError: too wide", BARE, 2) is None
+    assert origin_of("AssertionError", ["nothing near"], 1) is None
+
+
+def test_what_differs_from_launch_to_launch_is_left_open() -> None:
+    said = "launch.py: error: argument --widget-backend: invalid choice: 'odd' (choose from 'even', 'prime')"
+    assert open_pattern(said) == r"error: argument \S+: invalid choice"
+    assert open_pattern("OSError: We couldn't reach 'a/b' and couldn't go on").startswith("OSError: We couldn't reach ")
