@@ -77,7 +77,7 @@ def _lost_peer(case: Case, failure: Failure) -> General | None:
     found = PEER.search(failure.text)
     if found is None:
         return None
-    peer = found.group(1) or found.group(2)
+    peer = found.group(1) or found.group(2) or found.group(3)
     why = f"the rank that reports lost its connection to {peer}; the reporter itself was still at work"
     if failure.suspect_ranks:
         names = ", ".join(str(r) for r in failure.suspect_ranks[:8])

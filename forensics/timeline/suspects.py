@@ -23,6 +23,7 @@ _BATCH = needle(r"^scheduler\.cur_batch\w*\.batch_size\(\)=(\d+)")
 PEER = Late(
     r"(?:[Rr]ead|[Ww]rite) error (\[[0-9A-Fa-f.:]{2,45}\]:\d{1,5})"
     r"|Connection (?:closed|reset) by (?:remote )?peer (\[[0-9A-Fa-f.:]{2,45}\]:\d{1,5})"
+    r"|failed on SocketImpl\(.{0,200}?remote=(\[[^\]]{1,80}\]:\d{1,5})"
 )
 """A lost peer that the message names by its address: the rank that reports it is the one that was still there."""
 _OF_REQUESTS = frozenset({"register", "kv-transfer"})
