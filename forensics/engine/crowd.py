@@ -17,7 +17,7 @@ import numpy.typing as npt
 import re2
 
 from forensics.engine.apart import FREE, LOUD, PLAIN, words
-from forensics.engine.mask import SHAPE_LENGTH
+from forensics.engine.mask import MAYBE_HEX, SHAPE_LENGTH
 from forensics.engine.record import LineReader
 from forensics.grammar.header import Head
 from forensics.grammar.line import line_grammar
@@ -30,7 +30,7 @@ MAX_HEADS = 1024
 NEW = -2
 """Number of a head that was not met before."""
 _ODD = re2.compile(
-    rb"[\x00-\x08\x0d-\x1b|\[\x7f]|[\t\x0b\x0c\x1c-\x1f\x85\xa0] |[0-9a-fA-F]{8}|0[xX][0-9a-fA-F]",
+    rb"[\x00-\x08\x0d-\x1b|\[\x7f]|[\t\x0b\x0c\x1c-\x1f\x85\xa0] |0[xX][0-9a-fA-F]|" + MAYBE_HEX.encode(),
     latin1_options(one_line=True),
 )
 """What makes a message more than words: control codes, glue, bars, hex words, blanks of other kinds before blanks."""

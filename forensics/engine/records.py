@@ -14,6 +14,7 @@ import re2
 from forensics.engine import apart
 from forensics.engine.apart import OTHER_SHAPE, order
 from forensics.engine.crowd import LONGEST, Crowd, Words
+from forensics.engine.mask import MAYBE_HEX
 from forensics.engine.plain import plain_kind
 from forensics.engine.record import _CLASSES, ROW, LineReader, Part, stamp_of
 from forensics.engine.table import GLUED, HEADED, STAMPED, TRUNCATED, WRAPPED
@@ -67,8 +68,7 @@ MANY_NEW = 2048
 
 
 HEX_WORD = re.compile(rb"(?<![0-9A-Za-z_])(?=[0-9a-f]*[a-f])(?=[0-9a-f]*0)[0-9a-f]{8,64}(?![0-9A-Za-z_])")
-_MAYBE_HEX = re2.compile(rb"[0-9a-f]{8}", latin1_options())
-"""What each such word holds, found at less cost."""
+_MAYBE_HEX = re2.compile(MAYBE_HEX.encode(), latin1_options())
 
 
 def _zeros(match: re.Match[bytes]) -> bytes:
