@@ -72,8 +72,8 @@ class Crowd:
         count = len(lines)
         if self._reader.preamble or self._reader.forced is not None:
             return Words(np.full(count, -1), np.zeros(count, np.int64), lines)
-        body = self._bodies(lines)
-        head = self._numbered(lines, body)
+        body, stop = self._bodies(lines)
+        head = self._numbered(lines, body, stop)
         taken = head >= 0
         messages = [line[at:] for line, at in zip(lines, body.tolist(), strict=True)]
         text = b"\n".join(messages)
@@ -91,8 +91,9 @@ class Crowd:
         place += np.fromiter(map(crc32, texts), np.int64, count)
         return Words(np.where(taken, head, -1), place, texts)
 
-    def _bodies(self, lines: list[bytes]) -> Array:
-        """Where the message of each line begins: behind the first bracket or at its start; -1: neither is sure."""
+    def _bodies(self, lines: list[bytes]) -> tuple[Array, Array]:
+        """Where the message of each line begins: behind the first bracket or at its start; -1: neither is sure. And
+        where that ends which decides about its head."""
         data = np.frombuffer(b"\n".join(lines) + b"\n\n\n", np.uint8)
         end = np.flatnonzero(data[:-2] == 10)
         start = np.concatenate([[0], end[:-1] + 1])
@@ -114,7 +115,8 @@ class Crowd:
         pick = np.flatnonzero(sure & level)
         if len(pick):
             body[pick] += self._levels(lines, data, pick, start[pick], body[pick])
-        return body
+        # A blank in front of the words is theirs, or the header's: that is decided for each of these heads anew.
+        return body, np.where(body >= 0, body + (one == 32), 0)
 
     @staticmethod
     def _levels(lines: list[bytes], data: Array, pick: Array, start: Array, body: Array) -> Array:
@@ -130,11 +132,9 @@ class Crowd:
         size = np.array([_LEVELS.get(lines[i][a:b], -LONGEST) for i, a, b in words], np.int64)
         return np.where(lower & (size > 0), size + 1, -LONGEST)
 
-    def _numbered(self, lines: list[bytes], body: Array) -> Array:
+    def _numbered(self, lines: list[bytes], body: Array, stop: Array) -> Array:
         """Numbers of the heads before the messages at `body`, -1 where the reader sees another."""
-        stops = np.maximum(body, 0).tolist()
-        # A blank in front of the words is theirs, or the header's: that is decided for each of these heads anew.
-        keys = [line[: stop + (line[stop : stop + 1] == b" ")] for line, stop in zip(lines, stops, strict=True)]
+        keys = [line[:at] for line, at in zip(lines, stop.tolist(), strict=True)]
         found = np.fromiter(map(self._numbers.get, keys, repeat(NEW)), np.int64, len(lines))
         found[body < 0] = -1
         for index in np.flatnonzero(found == NEW).tolist():
@@ -142,7 +142,7 @@ class Crowd:
             if known is None:
                 known = -1
                 if len(self._numbers) < MAX_HEADS:
-                    known = self._numbers[keys[index]] = self._new_head(lines[index], stops[index])
+                    known = self._numbers[keys[index]] = self._new_head(lines[index], int(body[index]))
             found[index] = known
         return found
 
