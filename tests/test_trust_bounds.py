@@ -177,3 +177,11 @@ def test_a_line_without_end_is_passed_over_the_same_way_whatever_the_chunks(proc
         assert table.offset.tolist() == tables[0].offset.tolist()
         assert table.length.tolist() == tables[0].length.tolist()
     assert max(tables[0].length) == 9000
+
+
+def test_lines_of_which_only_the_beginning_is_read_are_counted(tmp_path):
+    path = tmp_path / "a.log"
+    lines = [f"[2026-03-01 10:00:0{i} TP0] RuntimeError: {'x' * n}" for i, n in enumerate((20, 65_000, 70_000, 90_000))]
+    path.write_text("\n".join(lines))
+    (info,) = scan([path]).infos
+    assert info.notes == ["only the first 64 KiB were read of 2 longer lines"]

@@ -61,7 +61,7 @@ def loops() -> dict[str, Loop]:
     """The loops, ready to be called with numbers and addresses. UsageError where numba is missing."""
     if not available():
         raise UsageError(
-            "the compiled engine needs numba", hint="pip install 'sglang-forensics[fast]', or --engine numpy"
+            "the compiled engine needs numba", hint="pip install 'sglang-forensics[fast]', or Options(engine='numpy')"
         )
     import llvmlite.binding as llvm
 
@@ -133,7 +133,7 @@ def _made(llvm: Any) -> bytes:
         module.get_function(symbol).name = _symbol(name)
         strange = [f.name for f in module.functions if f.is_declaration and not f.name.startswith(_ELSEWHERE)]
         if strange:
-            raise UsageError(f"numba's code of {name} needs {', '.join(strange)}", hint="--engine numpy")
+            raise UsageError(f"numba's code of {name} needs {', '.join(strange)}", hint="Options(engine='numpy')")
         whole.link_in(module)
     whole.verify()
     return bytes(machine.emit_object(whole))

@@ -14,7 +14,7 @@ from forensics.engine.forked import Forked, spare_core
 from forensics.engine.merge import Loaded, corrected, interleave, order_inputs
 from forensics.engine.probe import Probe, probe
 from forensics.engine.series import KINDS, Places, series_of
-from forensics.engine.table import HEADED, UNATTRIBUTED, EventTable, Shape
+from forensics.engine.table import HEADED, MAX_RAW, UNATTRIBUTED, EventTable, Shape
 from forensics.engine.unwrap import GrammarUnwrapper
 from forensics.engine.worker import (
     HEAD_START,
@@ -273,5 +273,11 @@ def _info(item: Loaded) -> SourceInfo:
         node=item.node,
         clock_skew_s=item.skew,
         kinds=dict(sorted(seen.kinds.items())),
-        notes=[*source.notes, *seen.notes],
+        notes=[*source.notes, *seen.notes, *_long_lines(seen.rows.length)],
     )
+
+
+def _long_lines(length: Array) -> list[str]:
+    """A note on lines of which only the beginning was read."""
+    long = int((length > MAX_RAW).sum())
+    return [f"only the first {MAX_RAW >> 10} KiB were read of {long:,} longer lines"] if long else []

@@ -24,10 +24,10 @@ TRUNCATED = 4
 GLUED = 8
 """The row is the second or later part of one raw line that two writers glued."""
 UNATTRIBUTED = 16
-MAX_RAW = 1 << 16
-"""Bytes of one raw line that are read."""
 WRAPPED = 32
 """A wrapper was taken off that only the whole file gives away (`0: ` of Slurm)."""
+MAX_RAW = 1 << 16
+"""Bytes of one raw line that are read."""
 
 
 @frozen
