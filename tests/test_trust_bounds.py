@@ -180,6 +180,8 @@ def test_a_line_without_end_is_passed_over_the_same_way_whatever_the_chunks(proc
 
 
 def test_lines_of_which_only_the_beginning_is_read_are_counted(tmp_path):
+    from forensics.engine.scan import scan
+
     path = tmp_path / "a.log"
     lines = [f"[2026-03-01 10:00:0{i} TP0] RuntimeError: {'x' * n}" for i, n in enumerate((20, 65_000, 70_000, 90_000))]
     path.write_text("\n".join(lines))
