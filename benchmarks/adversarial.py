@@ -25,8 +25,10 @@ import adversarial_logs
 import generate
 
 TIMES = 10.0
-MEMORY_MB = 1024
-"""Peak resident memory that every kind keeps to. The address space is limited to four times as much."""
+MEMORY_MB = 500
+"""Peak resident memory that every kind keeps to."""
+ADDRESSES = 4 << 30
+"""Bytes of address space that a run gets."""
 LISTED: dict[str, float] = {"one long line": 100, "distinct shapes": 515}
 """Megabytes of the listed kinds: a line of 100 MB, and 10 million lines of which each is a new shape; else SIZE."""
 SIZE = 64.0
@@ -48,7 +50,7 @@ def once(path: Path, seconds: int) -> tuple[float, float, bool]:
 
     def bounds() -> None:
         resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 1))
-        resource.setrlimit(resource.RLIMIT_AS, (MEMORY_MB << 22, MEMORY_MB << 22))
+        resource.setrlimit(resource.RLIMIT_AS, (ADDRESSES, ADDRESSES))
 
     argv = [sys.executable, "-m", "forensics", "analyze", "--processes", "1", "--format", "json", "-o"]
     environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
