@@ -85,9 +85,12 @@ class Crowd:
         texts = text.split(b"\n")
         loud = np.array([kind in LOUD for _, kind in self.heads] + [False])[head]
         place = np.where(loud, PLAIN, FREE)
-        quiet = np.flatnonzero(taken & ~loud)
-        asked = b"\n".join([texts[i] for i in quiet.tolist()])
-        place[quiet[_hit(words(), asked, _ends(asked))]] = PLAIN
+        if loud.any():
+            quiet = np.flatnonzero(taken & ~loud)
+            asked = b"\n".join([texts[i] for i in quiet.tolist()])
+            place[quiet[_hit(words(), asked, _ends(asked))]] = PLAIN
+        else:
+            place[_hit(words(), text, ends)] = PLAIN
         place += np.fromiter(map(crc32, texts), np.int64, count)
         return Words(np.where(taken, head, -1), place, texts)
 
