@@ -70,10 +70,13 @@ def _block_of(blocks: Sequence[Block], length: int) -> npt.NDArray[np.int32]:
 
 
 _LAST: list[BlockPlaces] = []
+"""At most one. Read once by each caller, as another thread may put its own there."""
 
 
 def places_of(blocks: Sequence[Block], table: EventTable) -> BlockPlaces:
     """The places of these blocks, kept for the launches that follow in the same table."""
-    if not (_LAST and _LAST[0].blocks is blocks and _LAST[0].table is table):
-        _LAST[:] = [BlockPlaces(blocks, table)]
-    return _LAST[0]
+    found = next(iter(_LAST), None)
+    if found is None or found.blocks is not blocks or found.table is not table:
+        found = BlockPlaces(blocks, table)
+        _LAST[:] = [found]
+    return found

@@ -213,10 +213,13 @@ def _varies(text: str, shape: str) -> bool:
 
 
 _LAST: list[ShapePlans] = []
+"""At most one. Read once by each caller, as another thread may put its own there."""
 
 
 def plans_of(program: Program, table: EventTable) -> ShapePlans:
     """The prefilter of this table, kept for the launches that follow in the same table."""
-    if not (_LAST and _LAST[0].program is program and _LAST[0].table is table):
-        _LAST[:] = [ShapePlans(program, table)]
-    return _LAST[0]
+    found = next(iter(_LAST), None)
+    if found is None or found.program is not program or found.table is not table:
+        found = ShapePlans(program, table)
+        _LAST[:] = [found]
+    return found
