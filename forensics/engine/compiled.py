@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from forensics.engine.chunk import RANKS_AT_ONCE
-from forensics.engine.compiled_code import RADIX, SPREAD, at_hand, available, loops, works
+from forensics.engine.compiled_code import FREE, RADIX, SPREAD, at_hand, available, loops, works
 from forensics.engine.lines import CHOSEN, POWERS, Columns, Lines, Picks, RankNumber, Selection, Tables
 from forensics.engine.mask import DIGITS_TO_ZERO
 from forensics.engine.numbers import DATE_BYTES, PAD, Words8, day_of_word
@@ -35,10 +35,6 @@ MANY_DATES = 64
 """Changes of the date in one chunk from which on numpy reads the times."""
 RANKS = 2 * RANKS_AT_ONCE
 """Places for the ranks of one chunk, half of which are used; with more of them numpy thins the series."""
-
-
-FREE = -1
-"""Value of a place in the hash table of masks that is not taken (as in compiled_lines.py)."""
 RANK_PLACES = 1 << 14
 """Places in the hash table of ranks."""
 

@@ -38,6 +38,8 @@ RADIX = 10_000
 """A rank's key is the number of its combination of axes, plus 1, and a digit to this base for each."""
 SPREAD = 0x9E3779B97F4A7C15
 """Spreads keys of ranks over the places of a hash table."""
+FREE = -1
+"""Value of a place in the hash table of masks that is not taken; lower ones are masks whose record is not known yet."""
 Loop = Callable[..., int]
 _SOURCES = ("compiled_code.py", "compiled_hash.py", "compiled_lines.py", "compiled_numbers.py")
 _CONSTANTS = (MAX_RANK, ACCESS, AXES, AXIS0, CLASSES, CLOCK_AT, FRACTION_WIDTH, KINDS, MULTI, SLOTS, STAMP)
@@ -92,9 +94,11 @@ def at_hand() -> bool:
     """Whether the machine code is there already, so that it need not be made first."""
     if not available() or not any(any(folder.glob("kernel-*.o")) for folder in _folders()):
         return False
-    import llvmlite.binding as llvm
+    with suppress(ImportError, OSError):  # of a numba that does not load it is no use
+        import llvmlite.binding as llvm
 
-    return _stored(f"kernel-{_key(llvm)}.o") is not None
+        return _stored(f"kernel-{_key(llvm)}.o") is not None
+    return False
 
 
 def _symbol(name: str) -> str:

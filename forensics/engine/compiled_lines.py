@@ -10,13 +10,12 @@ from typing import Any
 
 import numpy as np
 
+from forensics.engine.compiled_code import FREE
 from forensics.engine.compiled_hash import helper, masked_line
 from forensics.engine.compiled_numbers import eight
 from forensics.engine.record import ACCESS
 from forensics.engine.records import CLASSES, KINDS, MULTI, STAMP
 
-FREE = -1
-"""Value of a place in the hash table of masks that is not taken; lower ones are masks whose record is not known yet."""
 GOOD = 400
 """Statuses below this one are those of answers."""
 LONGEST_NAME = 64
