@@ -15,7 +15,7 @@ from forensics.grammar.line import HOT, FieldPlace, LineParse, line_grammar
 from forensics.grammar.payload import unescape
 
 ROW, DECODE, PREFILL, ACCESS, BLANK = range(5)
-_CLASSES = {"decode-batch": DECODE, "prefill-batch": PREFILL, "access": ACCESS, "blank": BLANK}
+CLASS_OF = {"decode-batch": DECODE, "prefill-batch": PREFILL, "access": ACCESS, "blank": BLANK}
 _GLUE = re.compile(
     r"(?<=[^\s|])(?=\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:[.,]\d+)?(?: [A-Z][A-Z_]*\d+)*\] )"
     r"|(?<=\S)(?=\[rank\d+\]:\[[EWI]\d{4} )|(?<=it/s\])(?=[A-Za-z ])|(?<=s/it\])(?=[A-Za-z ])|(?<!\r)\r+(?=[^\r])",

@@ -16,7 +16,7 @@ from forensics.engine.apart import OTHER_SHAPE, order
 from forensics.engine.crowd import LONGEST, Crowd, Words
 from forensics.engine.mask import MAYBE_HEX
 from forensics.engine.plain import plain_kind
-from forensics.engine.record import _CLASSES, ROW, LineReader, Part, stamp_of
+from forensics.engine.record import CLASS_OF, ROW, LineReader, Part, stamp_of
 from forensics.engine.table import GLUED, HEADED, STAMPED, TRUNCATED, WRAPPED
 from forensics.grammar.header import Head
 from forensics.grammar.terminals import latin1_options
@@ -58,6 +58,7 @@ goes on in the next line."""
 SLOT_COLUMNS = 24
 (SLOT_START, SLOT_END, SLOT_WIDTH, SLOT_FRACTION, SLOT_NEGATIVE) = range(5)
 SLOW = -1
+"""Width of a number that no plan fits: its text is read by itself."""
 Array = npt.NDArray[Any]
 GIVEN_UP = 1 << 40
 """Place of a shape that is not told apart."""
@@ -65,8 +66,6 @@ CROWD = 256
 """New lines from which on they are read together."""
 MANY_NEW = 2048
 """Records made for one stretch of lines from which on it pays to look for new lines first."""
-
-
 HEX_WORD = re.compile(rb"(?<![0-9A-Za-z_])(?=[0-9a-f]*[a-f])(?=[0-9a-f]*0)[0-9a-f]{8,64}(?![0-9A-Za-z_])")
 _MAYBE_HEX = re2.compile(MAYBE_HEX.encode(), latin1_options())
 
@@ -91,7 +90,7 @@ class MaskTable(dict[bytes, int]):
         """Of each shape number, the place of its text in the order of shapes; -1: nobody asked yet."""
         self._room = apart.SHAPE_CAP * 5 // 4
         self.others = array("b")
-        """Of each shape number, the kind of free text where no shapes are told apart (thin_plain.py), else -1."""
+        """Of each shape number, the kind of free text where no shapes are told apart (plain.py), else -1."""
         self.last_apart: apart.Last | None = None
         """Places in the order of shapes (apart.py) behind which none is told apart; None: all are."""
         self.crowded = False
@@ -216,7 +215,7 @@ class MaskTable(dict[bytes, int]):
 
     def _record(self, part: Part, number: int, parts: int, whole: bool, cut: bool) -> list[int]:
         row = self._of_head(part.head).copy()
-        row[CLASS] = _CLASSES.get(part.kind, ROW)
+        row[CLASS] = CLASS_OF.get(part.kind, ROW)
         row[SHAPE] = self.shape_id(part.shape)
         row[FLAGS] |= (GLUED if number else 0) | (TRUNCATED if cut and whole else 0)
         row[START], row[STOP], row[PARTS] = part.start, -1 if whole else part.stop, parts
