@@ -190,7 +190,7 @@ def _cross(place: Workplace, only: frozenset[str] | None) -> int:
     from forensics.knowledge.proof import cross_fire, faults
 
     shots = list(cross_fire(place.library, only))
-    bad = faults(shots, frozenset(place.library.findings))
+    bad = faults(shots)
     for shot in shots:
         mark = "!!" if shot in bad else "ok" if shot.expected else "  "
         typer.echo(f"{mark} {shot.sample}: {shot.finding} {shot.verdict}{' [healthy]' if shot.healthy else ''}")

@@ -114,7 +114,7 @@ def ask(condition: Condition, strength: str, case: Case) -> Ground:
         value=outcome.value,
         why=outcome.why,
         settle=outcome.settle,
-        where=spans(outcome, case),
+        where=spans(outcome),
         observed=observing(condition, case.rules),
         signals=tuple(n for n in named if n in case.signals),
     )
@@ -144,7 +144,7 @@ def _words(condition: str) -> tuple[tuple[str, ...], frozenset[str]]:
     return tuple(dict.fromkeys(_WORD.findall(text))), frozenset(_NEGATED.findall(text))
 
 
-def spans(outcome: Outcome, case: Case) -> tuple[Span, ...]:
+def spans(outcome: Outcome) -> tuple[Span, ...]:
     """Places of what a condition rests on."""
     return tuple(dict.fromkeys(outcome.witnesses))
 

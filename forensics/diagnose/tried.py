@@ -308,10 +308,10 @@ def _setting_changed(finding: Finding, having: Sequence[Case], other: Case, tria
 
 def _had(case: Case, change: Sequence[FixStep], group: Sequence[Case]) -> bool:
     """Whether a launch had all steps of a change, and chose one of them."""
-    return all(has_step(case.launch, s) for s in change) and any(_chosen(s, case, group) for s in change)
+    return all(has_step(case.launch, s) for s in change) and any(_chosen(s, group) for s in change)
 
 
-def _chosen(step: FixStep, case: Case, group: Sequence[Case]) -> bool:
+def _chosen(step: FixStep, group: Sequence[Case]) -> bool:
     """Whether a launch of the group lacks the step, so that it was varied; alone it proves nothing new."""
     return any(not has_step(c.launch, step) for c in group)
 

@@ -56,7 +56,7 @@ def judge(pairs: Sequence[tuple[Candidate, Evidence]]) -> tuple[Judged, ...]:
     """Verdicts for all candidates of one launch: each alone first, then held against its rivals."""
     covered = any(c.role in (DIRECT, ASSUMED) and c.must is True and e.excluded is None for c, e in pairs)
     named = any(says_so(c, e) for c, e in pairs)
-    pairs = [(c, _yielding(c, e) if named and not says_so(c, e) else e) for c, e in pairs]
+    pairs = [(c, _yielding(e) if named and not says_so(c, e) else e) for c, e in pairs]
     alone = [Judged(c, *_alone(c, e, covered), evidence=e) for c, e in pairs]
     return tuple(_against_rivals(j, alone) for j in alone)
 
@@ -67,7 +67,7 @@ def says_so(found: Candidate, evidence: Evidence) -> bool:
     return found.role == DIRECT and not _cap(found, True) and _alone(found, plain, True)[0] == ESTABLISHED
 
 
-def _yielding(found: Candidate, evidence: Evidence) -> Evidence:
+def _yielding(evidence: Evidence) -> Evidence:
     """A comparison of launches is a strong ground, no more, where the program itself names another cause."""
     if evidence.comparison is None:
         return evidence
@@ -138,7 +138,7 @@ def _decided(found: Candidate, evidence: Evidence) -> tuple[str, str]:
 def _against_rivals(judged: Judged, everyone: Sequence[Judged]) -> Judged:
     if judged.verdict not in (ESTABLISHED, LIKELY) or judged.evidence.comparison is not None:
         return judged
-    rivals = [r for r in everyone if r is not judged and _rivals(judged, r)]
+    rivals = [r for r in everyone if r is not judged and _rival(r)]
     proven = [r for r in rivals if r.evidence.comparison is not None]
     if proven:
         return _down(judged, POSSIBLE, proven[0], "a comparison of launches shows another cause")
@@ -149,8 +149,8 @@ def _against_rivals(judged: Judged, everyone: Sequence[Judged]) -> Judged:
     return _down(judged, POSSIBLE, stronger[0], "more speaks for") if stronger else judged
 
 
-def _rivals(one: Judged, other: Judged) -> bool:
-    """Whether both would explain the first failure, so that only one of them can be its cause."""
+def _rival(other: Judged) -> bool:
+    """Whether this one would explain the first failure, too, so that only one of them can be its cause."""
     return other.verdict in (ESTABLISHED, LIKELY)
 
 

@@ -17,7 +17,6 @@ from forensics.errors import UsageError
 
 EVENT_FIELDS = ("path", "line", "column", "byte_start", "byte_end", "time", "rank", "kind", "shape", "text")
 EVENT_FORMATS = ("jsonl", "csv", "parquet", "sqlite")
-SERIES_FORMATS = ("csv", "jsonl", "parquet")
 Mask = Callable[[str], str]
 _BATCH = 10_000
 _FORMULA = tuple("=+-@\uff1d\uff0b\uff0d\uff20")

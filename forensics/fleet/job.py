@@ -24,7 +24,6 @@ from forensics.fleet.spread import Reader, Spread
 from forensics.frozen import frozen
 from forensics.knowledge.store import Knowledge, load
 from forensics.output.view import focus_of
-from forensics.rulebook.case import Case
 from forensics.schema.options import Options
 from forensics.schema.report import LaunchInfo, ProblemInfo, Report
 from forensics.version import VERSION
@@ -134,7 +133,7 @@ def _analyzed(job: Job, spread: Spread | None = None) -> dict[str, Any]:
         rows = rows_of(job, found, reading.cases, masker(options, knowledge.config.secrets))
     # what is wrong with the knowledge base is the same in every incident: it is told once, not in each part
     rows["problems"] = [r for r in rows["problems"] if r["path"] in {p.path for p in logs.problems}]
-    return _part(job, rows, logs.problems, _unexplained(found, reading.cases))
+    return _part(job, rows, logs.problems, _unexplained(found))
 
 
 def _reader(spread: Spread, logs: Logs, settings: Settings) -> Reader:
@@ -142,7 +141,7 @@ def _reader(spread: Spread, logs: Logs, settings: Settings) -> Reader:
     return Reader(spread, logs.origins, least, settings.limits, settings.scratch, settings.storage)
 
 
-def _unexplained(found: Report, cases: Sequence[Case]) -> dict[str, Any] | None:
+def _unexplained(found: Report) -> dict[str, Any] | None:
     """The failed launch that no cause explains, kept so that a finding can be drafted from it later."""
     launch = focus_of(found)
     if launch is None or launch.first_failure is None:

@@ -66,7 +66,7 @@ def expand_url(url: str, storage: Storage) -> list[LogObject]:
     """Objects that a URL stands for: itself, the log-like ones below a prefix, the matches of a glob."""
     system, path = file_system(url, storage)
     found = guarded(url, lambda: _entries(system, path))
-    objects = [_object(system, entry, url) for entry in found]
+    objects = [_object(system, entry) for entry in found]
     if not objects:
         raise InputError(
             f"{url}: no log is there", code=MISSING, hint="check the prefix; *.log, *.txt and rotated names"
@@ -110,7 +110,7 @@ def _values(found: Any) -> list[dict[str, Any]]:
     return [dict(entry) for _, entry in sorted(found.items())]
 
 
-def _object(system: Any, entry: dict[str, Any], url: str) -> LogObject:
+def _object(system: Any, entry: dict[str, Any]) -> LogObject:
     name = str(system.unstrip_protocol(entry["name"]))
     stamp = next((f"{k} {entry[k]}" for k in _STAMPS if entry.get(k)), "none")
     return LogObject(name, name, int(entry.get("size") or 0), stamp)

@@ -43,7 +43,7 @@ def lint_finding(page: Page, finding: Finding, lib: Library, shipped: bool = Tru
             "name the signal without which it cannot be this cause",
         )
     _references(reader, fields, finding, lib, shipped)
-    _headings(page, fields, finding)
+    _headings(page, finding)
     _told_apart(page, fields, lib)
     _evidence(reader, fields, finding)
     _fix(reader, fields.get("fix"), finding, lib)
@@ -100,7 +100,7 @@ def _dead(reader: Reader, at: Located, name: str, what: str, known: list[str], c
     )
 
 
-def _headings(page: Page, fields: dict[str, Located], finding: Finding) -> None:
+def _headings(page: Page, finding: Finding) -> None:
     found = headings(page)
     title = next((h for h in found if h.level == 1), None)
     if title is None:

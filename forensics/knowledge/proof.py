@@ -172,7 +172,7 @@ def truth_of(path: Path) -> str:
         return ""
 
 
-def faults(shots: Iterable[Shot], known: frozenset[str]) -> list[Shot]:
+def faults(shots: Iterable[Shot]) -> list[Shot]:
     """Shots that must not be: any on a healthy log; an established one on a case whose own cause is another finding."""
     shots = list(shots)
     right = {s.sample for s in shots if s.expected}

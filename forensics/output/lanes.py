@@ -162,7 +162,7 @@ def _near(x: float, line: TimelineInfo, scale: Scale) -> bool:
 def _lane(lane: LaneInfo, launch: LaunchInfo, line: TimelineInfo, scale: Scale) -> Lane:
     bars = [*_stage_bars(lane, line, scale), *(_gaps(lane.silences, scale) if lane.stages else ())]
     state = _state(lane.rank, launch)
-    return Lane(lane.rank or "no rank", state, _note(lane, launch, state), tuple(bars), _marks(lane, launch, scale))
+    return Lane(lane.rank or "no rank", state, _note(lane, state), tuple(bars), _marks(lane, launch, scale))
 
 
 def _stage_bars(lane: LaneInfo, line: TimelineInfo, scale: Scale) -> list[Bar]:
@@ -226,7 +226,7 @@ def _state(rank: str, launch: LaunchInfo) -> str:
     return "suspect" if rank in first.suspect_ranks else ""
 
 
-def _note(lane: LaneInfo, launch: LaunchInfo, state: str) -> str:
+def _note(lane: LaneInfo, state: str) -> str:
     if state == "missing" or not (lane.stages or lane.marks):
         return "no line of this rank in the log"
     reached = f"reached {lane.stages[-1].stage}" if lane.stages else "lines that carry no rank"

@@ -92,7 +92,7 @@ class Runner:
                 "start", argv=list(start.argv), env=start.env, cwd=start.cwd, log=self.remote_log, mark=self.mark,
                 cidfile=start.cidfile, client=list(start.client),
             )  # fmt: skip
-            outcome = self._ready(began) or self._probe(start, load, recorded or [], began)
+            outcome = self._ready() or self._probe(start, load, recorded or [], began)
         finally:
             self.host.ask("stop", grace=15)
             self._drain()
@@ -118,7 +118,7 @@ class Runner:
             if not data:
                 return
 
-    def _ready(self, began: float) -> Outcome | None:
+    def _ready(self) -> Outcome | None:
         """None once the server is ready; else the outcome."""
         stage, since = "", time.monotonic()
         while True:

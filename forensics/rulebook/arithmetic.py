@@ -9,7 +9,6 @@ from forensics.grammar.condition_tree import Arithmetic, CaptureRef, Compare, Fa
 from forensics.rulebook.versions import compare as compare_versions
 from forensics.schema.facts import Value
 
-Number = int | float
 _ARITHMETIC: dict[str, Callable[[float, float], float]] = {
     "+": operator.add,
     "-": operator.sub,

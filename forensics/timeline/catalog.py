@@ -219,11 +219,6 @@ class Catalog:
             return False
         return name.startswith(FOREIGN_ENV) or bool(self.env.get(name, {}).get("set_by_sglang"))
 
-    def message_lifetime(self, message_id: str) -> Lifetime | None:
-        """Lifetime of a message by its id in messages.json."""
-        entry = next((m for m in self.messages if m["id"] == message_id), None)
-        return self.lifetime(entry["first"], entry["last"]) if entry else None
-
 
 def first_build_after(release: str) -> str:
     """The name of the first development build after a release: `0.5.8.post1` gives `0.5.8.post2.dev0`."""

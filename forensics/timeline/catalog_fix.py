@@ -125,7 +125,7 @@ def _form(step: FixStep, release: str, known: Catalog) -> Form:
         return Form((replace(step, runnable=False, note=_noted(step, "no server option of a release that was read")),))
     if _there(step, release, known) is not False:
         return _valued(step, release, known)
-    for other in _relatives(step, release, known):
+    for other in _relatives(step, known):
         if all(_there(s, release, known) is not False for s in other):
             forms = [_valued(s, release, known) for s in other]
             if all(f.steps for f in forms):
@@ -145,7 +145,7 @@ def _there(step: FixStep, release: str, known: Catalog) -> bool | None:
     return known.exists(life, release) if life else None
 
 
-def _relatives(step: FixStep, release: str, known: Catalog) -> list[tuple[FixStep, ...]]:
+def _relatives(step: FixStep, known: Catalog) -> list[tuple[FixStep, ...]]:
     """Newer and older spellings of a step, nearest first."""
     result: list[tuple[FixStep, ...]] = []
     current: tuple[FixStep, ...] = (step,)

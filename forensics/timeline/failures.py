@@ -42,7 +42,7 @@ def find_failures(
     ends = find_ends(table, launch.rows)
     found = faults.collect(table, blocks, launch.rows)
     found = _with_standstill(table, blocks, launch, found)
-    found = sharpen(table, launch, found, signals, rules)
+    found = sharpen(table, found, signals, rules)
     faults.demote_after_stop(found, _asked_to_stop(ends))
     progress = Progress.of(table, launch.rows, launch.marks, ends.teardown)
     clock = clock_of(table, launch.rows)
@@ -122,8 +122,8 @@ def _finished(
         ends,
         reached,
         first.first.row if first is not None and fatal else None,
-        _hang_row(first),
-        _main_died(table, launch, episodes),
+        _hang_row(first) if first is not None else _stands(table, blocks, launch, clock),
+        _main_died(launch, episodes),
     )
     return replace(
         launch,
@@ -215,7 +215,13 @@ def _hang_row(first: Episode | None) -> int | None:
     return first.last if first is not None and first.first.key in _HANG_KEYS and first.outcome != "terminal" else None
 
 
-def _main_died(table: EventTable, launch: Launch, episodes: list[Episode]) -> bool:
+def _stands(table: EventTable, blocks: tuple[Block, ...], launch: Launch, progress: Progress) -> int | None:
+    """Row of the stacks that somebody took at the end of a launch without a failure, and after which no batch ran."""
+    row = hang.standing(table, blocks, launch.rows)
+    return None if row is None or (progress.rows > row).any() else row
+
+
+def _main_died(launch: Launch, episodes: list[Episode]) -> bool:
     """The parent's own traceback or argparse refusal at the end of a log that never served."""
     if launch.reached == "serving":
         return False

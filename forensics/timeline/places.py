@@ -14,7 +14,6 @@ from forensics.timeline.episodes import Episode
 from forensics.timeline.faults import Fault
 from forensics.timeline.stages import ORDER, stage_at
 
-NEAR_S = 30.0
 _OF_A_REQUEST = re.compile(
     r"^(?:\S+ \S+ +)?(?:ERROR|WARN) +http_request\{|^http_request\{|Circuit breaker state transition"
     r"|Failed to select (?:PD pair|prefill|decode|a? ?worker)"

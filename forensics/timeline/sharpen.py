@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from forensics.engine.table import EventTable
-from forensics.schema.launch import Launch
 from forensics.schema.signal import Match, Rule, Signal
 from forensics.timeline import roles
 from forensics.timeline.episodes import Episode
@@ -17,7 +16,7 @@ NATURE_OF_ROLE = {"root": roles.CAUSE, "cascade": roles.VICTIM, "teardown": role
 
 
 def sharpen(
-    table: EventTable, launch: Launch, found: list[Fault], signals: Mapping[str, Signal], rules: Mapping[str, Rule]
+    table: EventTable, found: list[Fault], signals: Mapping[str, Signal], rules: Mapping[str, Rule]
 ) -> list[Fault]:
     """Faults with the natures that rules give them, plus those that only a rule states. Warnings make no fault."""
     by_row = {row: fault for fault in reversed(found) for row in (fault.row, *fault.rows)}

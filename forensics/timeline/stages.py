@@ -224,12 +224,3 @@ def hot_lines(series: Series, table: EventTable, inside: Rows) -> slice | Mask:
     held[inside + 1] = True
     held[0] = low == 0
     return np.asarray(held[series.row])
-
-
-def series_inside(series: Series | None, table: EventTable, inside: Rows) -> Mask:
-    """`hot_lines` as a mask over the series."""
-    if series is None:
-        return np.zeros(0, dtype=bool)
-    mask = np.zeros(len(series.row), dtype=bool)
-    mask[hot_lines(series, table, inside)] = True
-    return mask

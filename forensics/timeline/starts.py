@@ -133,7 +133,7 @@ def cuts(table: EventTable, rows: Rows, blocks: tuple[Block, ...] = ()) -> list[
     """First rows of the second and later launches of one input (`rows` are all rows of that input)."""
     if not len(rows):
         return []
-    dead = deaths(table, blocks, rows)
+    dead = deaths(blocks, rows)
     joined = np.concatenate([end_rows(table, rows), np.array([b for _, b in dead], dtype=np.int64)])
     ends = np.array(distinct(joined), dtype=np.int64)
     inits = init_rows(table, rows)
@@ -194,7 +194,7 @@ def init_rows(table: EventTable, rows: Rows) -> Rows:
     return within(rows_of_shapes(table, (s.id for s, _ in firsts(table).matching(_INIT))), rows)
 
 
-def deaths(table: EventTable, blocks: tuple[Block, ...], rows: Rows) -> list[tuple[int, int]]:
+def deaths(blocks: tuple[Block, ...], rows: Rows) -> list[tuple[int, int]]:
     """First and last rows of tracebacks with which the parent process died of its own error."""
     found = []
     for block in blocks:

@@ -56,7 +56,5 @@ VERSIONS = [
     "0.5.23",
 ]
 
-FLAG_RE = re.compile(r"--[a-z][a-z0-9]*(?:-[a-z0-9{},]+)*(?:[= ][a-z0-9_]+(?=['\"`. ,;)]|$))?")
 ENV_NAME = re.compile(r"^[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+$")
 SGL_NAME = re.compile(r"^(?:SGLANG|SGL)_[A-Z0-9_]*[A-Z0-9]$")
-SGL_IN_TEXT = re.compile(r"\b(?:SGLANG|SGL)_[A-Z0-9_]*[A-Z0-9]\b")
