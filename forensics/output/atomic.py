@@ -28,11 +28,6 @@ def replacing(path: Path) -> Iterator[Path]:
     """
     name = ""
     try:
-        if path.exists() and not path.is_file():
-            # A device or a pipe is written to; what took its place would be a plain file for everybody.
-            with _loose(path) as loose:
-                yield loose
-            return
         handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
         os.close(handle)
         yield Path(name)

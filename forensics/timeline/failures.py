@@ -122,7 +122,7 @@ def _finished(
         ends,
         reached,
         first.first.row if first is not None and fatal else None,
-        _hang_row(first) if first is not None else _stands(table, blocks, launch, clock),
+        _hang_row(first),
         _main_died(launch, episodes),
     )
     return replace(
@@ -213,12 +213,6 @@ def _is_router(launch: Launch) -> bool:
 
 def _hang_row(first: Episode | None) -> int | None:
     return first.last if first is not None and first.first.key in _HANG_KEYS and first.outcome != "terminal" else None
-
-
-def _stands(table: EventTable, blocks: tuple[Block, ...], launch: Launch, progress: Progress) -> int | None:
-    """Row of the stacks that somebody took at the end of a launch without a failure, and after which no batch ran."""
-    row = hang.standing(table, blocks, launch.rows)
-    return None if row is None or (progress.rows > row).any() else row
 
 
 def _main_died(launch: Launch, episodes: list[Episode]) -> bool:
