@@ -8,7 +8,6 @@ begins with or looks for. All others are left to the reader.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import repeat
 from typing import Any
 from zlib import crc32
 
@@ -27,8 +26,8 @@ Array = npt.NDArray[Any]
 LONGEST = 512
 """No line taken is as long: a header of less than 100 bytes and a message that its shape holds whole."""
 MAX_HEADS = 1024
-NEW = -2
-"""Number of a head that was not met before."""
+FEW = 64
+"""Lines of which each head is looked up by itself."""
 _ODD = re2.compile(
     rb"[\x00-\x08\x0d-\x1b|\[\x7f]|[\t\x0b\x0c\x1c-\x1f\x85\xa0] |0[xX][0-9a-fA-F]|" + MAYBE_HEX.encode(),
     latin1_options(one_line=True),
@@ -72,8 +71,8 @@ class Crowd:
         count = len(lines)
         if self._reader.preamble or self._reader.forced is not None:
             return Words(np.full(count, -1), np.zeros(count, np.int64), lines)
-        body, stop = self._bodies(lines)
-        head = self._numbered(lines, body, stop)
+        data, start, body, stop = self._bodies(lines)
+        head = self._numbered(lines, data, start, body, stop)
         taken = head >= 0
         messages = [line[at:] for line, at in zip(lines, body.tolist(), strict=True)]
         text = b"\n".join(messages)
@@ -94,9 +93,10 @@ class Crowd:
         place += np.fromiter(map(crc32, texts), np.int64, count)
         return Words(np.where(taken, head, -1), place, texts)
 
-    def _bodies(self, lines: list[bytes]) -> tuple[Array, Array]:
-        """Where the message of each line begins: behind the first bracket or at its start; -1: neither is sure. And
-        where that ends which decides about its head."""
+    def _bodies(self, lines: list[bytes]) -> tuple[Array, Array, Array, Array]:
+        """The lines as one array and where each begins in it. Where the message of each begins, counted from there:
+        behind the first bracket or at its start; -1: neither is sure. And where that ends which decides about its
+        head."""
         data = np.frombuffer(b"\n".join(lines) + b"\n\n\n", np.uint8)
         end = np.flatnonzero(data[:-2] == 10)
         start = np.concatenate([[0], end[:-1] + 1])
@@ -119,7 +119,7 @@ class Crowd:
         if len(pick):
             body[pick] += self._levels(lines, data, pick, start[pick], body[pick])
         # A blank in front of the words is theirs, or the header's: that is decided for each of these heads anew.
-        return body, np.where(body >= 0, body + (one == 32), 0)
+        return data, start, body, np.where(body >= 0, body + (one == 32), 0)
 
     @staticmethod
     def _levels(lines: list[bytes], data: Array, pick: Array, start: Array, body: Array) -> Array:
@@ -135,19 +135,31 @@ class Crowd:
         size = np.array([_LEVELS.get(lines[i][a:b], -LONGEST) for i, a, b in words], np.int64)
         return np.where(lower & (size > 0), size + 1, -LONGEST)
 
-    def _numbered(self, lines: list[bytes], body: Array, stop: Array) -> Array:
+    def _numbered(self, lines: list[bytes], data: Array, start: Array, body: Array, stop: Array) -> Array:
         """Numbers of the heads before the messages at `body`, -1 where the reader sees another."""
-        keys = [line[:at] for line, at in zip(lines, stop.tolist(), strict=True)]
-        found = np.fromiter(map(self._numbers.get, keys, repeat(NEW)), np.int64, len(lines))
-        found[body < 0] = -1
-        for index in np.flatnonzero(found == NEW).tolist():
-            known = self._numbers.get(keys[index])
-            if known is None:
-                known = -1
-                if len(self._numbers) < MAX_HEADS:
-                    known = self._numbers[keys[index]] = self._new_head(lines[index], int(body[index]))
-            found[index] = known
+        found = np.full(len(lines), -1, np.int64)
+        left = np.flatnonzero(body >= 0)
+        # In a flood most lines have one of a few heads.
+        while len(left) >= FEW:
+            index = int(left[0])
+            same = _same_head(data, start[left], stop[left])
+            found[left[same]] = self._number(lines[index], int(body[index]), int(stop[index]))
+            left, before = left[~same], len(left)
+            if len(left) > before // 2:
+                break
+        places = zip(left.tolist(), body[left].tolist(), stop[left].tolist(), strict=True)
+        found[left] = [self._number(lines[index], at, end) for index, at, end in places]
         return found
+
+    def _number(self, line: bytes, body: int, stop: int) -> int:
+        """Number of the head of one line."""
+        key = line[:stop]
+        known = self._numbers.get(key)
+        if known is None:
+            known = -1
+            if len(self._numbers) < MAX_HEADS:
+                known = self._numbers[key] = self._new_head(line, body)
+        return known
 
     def _new_head(self, line: bytes, body: int) -> int:
         head = self._reader.head(line.decode("latin-1"))
@@ -157,6 +169,21 @@ class Crowd:
             return -1
         self.heads.append((head, self._reader.kind_of("text", head)))
         return len(self.heads) - 1
+
+
+def _same_head(data: Array, start: Array, stop: Array) -> Array:
+    """Which lines have the same bytes up to `stop` as the first of them."""
+    size = int(stop[0])
+    same: Array = stop == size
+    if size < 8:
+        for at in range(size):
+            same &= data[start + at] == data[start[0] + at]
+        return same
+    words = np.ndarray((len(data) - 7,), "<u8", buffer=data, strides=(1,))
+    for at in (*range(0, size - 8, 8), size - 8):
+        word = words[np.minimum(start + at, len(words) - 1)]
+        same &= word == word[0]
+    return same
 
 
 def _ends(text: bytes) -> Array:
