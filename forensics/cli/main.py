@@ -8,6 +8,7 @@ import os
 import sys
 from collections.abc import Callable
 from functools import partial
+from io import TextIOWrapper
 from itertools import pairwise
 
 from forensics.errors import ForensicsError
@@ -20,6 +21,7 @@ def main() -> None:
     gc.set_threshold(500_000, 50, 50)
     # Plug-ins of other packages have no business here, and looking for them takes as long as reading a small log.
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
+    _streams()
     try:
         code = run(sys.argv[1:])
         try:
@@ -37,6 +39,17 @@ def main() -> None:
     # The system takes everything back at once; to look through it for cycles first takes a tenth of a short run.
     gc.freeze()
     sys.exit(code)
+
+
+def _streams() -> None:
+    """Streams that are there, whatever the caller closed, and that take every character: a terminal that knows few of
+    them shows `?` for the others."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        stream = getattr(sys, name)
+        if stream is None:
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115, PTH123 - for the whole run
+        elif name == "stdout" and isinstance(stream, TextIOWrapper) and stream.errors == "strict":
+            stream.reconfigure(errors="replace")
 
 
 def run(argv: list[str]) -> int:
@@ -155,4 +168,7 @@ def _show(text: str, argv: list[str], error: Exception) -> None:
 
 def wants_json(argv: list[str]) -> bool:
     """Whether the command line asks for JSON (errors are JSON then, too)."""
-    return "--format=json" in argv or any(pair == ("--format", "json") for pair in pairwise(argv))
+    words = ("--format=json", "-fjson")
+    return any(word in argv for word in words) or any(
+        pair in (("--format", "json"), ("-f", "json")) for pair in pairwise(argv)
+    )

@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
+from io import TextIOWrapper
 from pathlib import Path
 
 from forensics.errors import UsageError
@@ -82,6 +83,8 @@ def write_report(
         max_bytes=options.max_bytes,
     )
     if output is None:
+        if format != "text" and isinstance(sys.stdout, TextIOWrapper):
+            sys.stdout.reconfigure(encoding="utf-8")  # what programs read, whatever the terminal's language is
         sys.stdout.write(text)
     else:
         from forensics.output.atomic import write_atomic

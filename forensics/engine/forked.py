@@ -40,7 +40,7 @@ class Forked(Generic[T]):
         self._work = work
         self._file = _nameless()
         for stream in (sys.stdout, sys.stderr):
-            with suppress(OSError, ValueError):
+            with suppress(OSError, ValueError, AttributeError):  # None where it was closed from the start
                 stream.flush()
         self._pid = os.fork()
         if self._pid == 0:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import glob
 import os
 import re
+import stat
 import sys
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, BinaryIO, cast
 
@@ -131,8 +133,9 @@ def _walk(folder: Path) -> Iterator[Path]:
             count += 1
             if count > 20 * MAX_FILES:
                 return
-            if not name.startswith(".") and (path := Path(here, name)).is_file():
-                yield path
+            with suppress(OSError):  # a link that leads where this user may not look
+                if not name.startswith(".") and (path := Path(here, name)).is_file():
+                    yield path
 
 
 def rotation_of(name: str) -> tuple[str, int]:
@@ -163,9 +166,14 @@ def open_path(path: Path) -> Source:
         raise InputError(
             f"{path}: cannot be read ({problem.strerror})", code="input-unreadable", hint="check the permissions"
         ) from None
-    size = path.stat().st_size
-    kind = compression_of(handle.read(4))
+    state = os.fstat(handle.fileno())
+    size = state.st_size
     notes: tuple[str, ...] = ()
+    if stat.S_ISFIFO(state.st_mode):  # `<(kubectl logs …)`: a stream with a name
+        with handle:
+            handle, size, notes = spool(handle, str(path))
+        handle.seek(0)
+    kind = compression_of(handle.read(4))
     if kind:
         handle.seek(0)
         with handle:

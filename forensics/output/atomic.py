@@ -22,12 +22,16 @@ def write_atomic(path: Path, data: str | bytes) -> None:
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """A new, empty neighbour of `path` to write into; it takes the place of `path` when the block ends well.
+    """A new, empty neighbour of `path` to write into; it takes the place of `path` when the block ends well. A device
+    or a pipe (`/dev/null`, `/dev/stdout`) is written to itself: what replaced it would be a plain file for everybody.
 
     Raises UsageError (exit 2) when the folder is missing, read-only or full; the old file is then untouched.
     """
     name = ""
     try:
+        if _special(path):
+            yield path
+            return
         handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
         os.close(handle)
         yield Path(name)
@@ -44,3 +48,9 @@ def replacing(path: Path) -> Iterator[Path]:
     finally:
         if name:
             Path(name).unlink(missing_ok=True)
+
+
+def _special(path: Path) -> bool:
+    """Whether something stands there that is no file and no folder, or a name of an open file of this process."""
+    open_file = path.is_symlink() and os.readlink(path).startswith("/proc/")  # noqa: PTH115 - as it is written
+    return open_file or (path.exists() and not path.is_file() and not path.is_dir())
