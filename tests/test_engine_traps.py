@@ -38,6 +38,9 @@ def column(table: EventTable, name: str) -> list[float]:
         (DECODE.replace("True", "False"), "cuda_graph", 0.0),
         (DECODE.replace("batch,", "batch."), "queue", 3.0),
         (DECODE + ", #brand-new: 77", "brand_new", 77.0),
+        # A colour code inside a number: what is read is no number, rather than another one.
+        (DECODE.replace("0.12", "0\x1b[31m.12"), "token_usage", float("nan")),
+        (DECODE.replace("0.12", "\x1b[31m0.12\x1b[0m"), "token_usage", 0.12),
         (DECODE + ", ", "queue", 3.0),
         (DECODE.replace("#token: ", "#full token: ").replace("token usage", "full token usage"), "token_usage", 0.12),
         (DECODE.replace("cuda graph", "npu graph"), "cuda_graph", 1.0),
@@ -46,7 +49,7 @@ def column(table: EventTable, name: str) -> list[float]:
     ],
 )
 def test_batch_line_values(tmp_path: Path, text: str, name: str, value: float) -> None:
-    assert column(table_of(tmp_path, text + "\n"), name) == [value]
+    assert column(table_of(tmp_path, text + "\n"), name) == pytest.approx([value], rel=0, abs=0, nan_ok=True)
 
 
 def test_nan_value_is_unknown_and_the_rest_is_read(tmp_path: Path) -> None:

@@ -297,7 +297,8 @@ def _slot(spot: Spot, runs: list[tuple[int, int]], shift: int, places: list[int]
     (start, stop), (low, high) = runs[spot.first + shift], runs[spot.last + shift]
     width, fraction = stop - start, high - low if spot.last == spot.first + 1 else 0
     start -= spot.negative
-    slow = not spot.simple or width > 16 or fraction > 8
+    cut = places is not None and places[high - 1] - places[start] != high - 1 - start  # a code inside the number
+    slow = cut or not spot.simple or width > 16 or fraction > 8
     if slow:
         stop, width, fraction = high, 0, 0
     if places is not None:
