@@ -36,6 +36,8 @@ def first_failure(
         found = _earliest(table, open_ones, teardown, clock)
         if found.first.key in LOOKS_BACK:
             return next((e for e in survived if e.nature == roles.CAUSE and _precedes(clock, e, found)), found)
+        if found.first.key == "register":  # the attempts before it gave up are its beginning
+            return next((e for e in survived if ATTEMPT in e.first.text and _precedes(clock, e, found)), found)
         return _near_hint(table, episodes, found, clock)
     fallen = [e for e in episodes if e.nature == roles.WEAK and e.outcome == "terminal"]
     if fallen:
@@ -62,6 +64,7 @@ def _passed(episode: Episode) -> bool:
 
 PASSING = frozenset({"link-event", "health"})
 """Troubles that come and go: a link that flaps, one health probe that waited behind a long step."""
+ATTEMPT = "Prefill register attempt"
 EXPLAINED_BY_HINTS = frozenset({"child-died", "kv-transfer", "warmup-failed", "exit"})
 HINT_S = 10.0
 ROUTINE_IF_SERVED = frozenset({"weights-missing"})

@@ -132,6 +132,11 @@ def _went_on(table: EventTable, low: int, high: int, progress: Progress, rank: R
     return progress.after(low, a, rank, until=high)
 
 
+LASTS = ("ailed to register to bootstrap server", "ailed to connect to bootstrap server")
+"""A prefill rank that gave up registering stays unknown to every decode server, however well its warm-up goes: that
+one is answered by a fake peer."""
+
+
 def settle(table: EventTable, episodes: list[Episode], progress: Progress, crashed: bool) -> None:
     """Set outcomes: terminal, recovered (once, then went on), progressed (repeated, went on), unresolved."""
     for episode in episodes:
@@ -142,7 +147,12 @@ def settle(table: EventTable, episodes: list[Episode], progress: Progress, crash
         dead = fault.source == "traceback" and episode.nature == roles.CAUSE and _in_scheduler(fault)
         falling = progress.stop(fault.head) <= episode.last  # repeats while it is being taken down prove nothing
         settled = LONG_S if dead else SETTLED_S
-        if not falling and progress.after(episode.last, table.time_of(episode.last), fault.rank, settled=settled):
+        lasts = fault.key == "register" and any(words in fault.text for words in LASTS)
+        if (
+            not falling
+            and not lasts
+            and progress.after(episode.last, table.time_of(episode.last), fault.rank, settled=settled)
+        ):
             episode.outcome = "recovered" if episode.count == 1 else "progressed"
         elif crashed or dead:
             episode.outcome = "terminal"

@@ -55,7 +55,8 @@ def find_failures(
         episode.component = told or component.of_message(episode.first.text)
     name_signals(episodes, signals)
     first = causality.first_failure(table, episodes, ends.teardown, launch.reached == "serving", clock)
-    done = _finished(table, launch, ends, episodes, first, clock, rules)
+    hung = _hang_row(first) if first is not None else _stands(table, blocks, launch, progress)
+    done = _finished(table, launch, ends, episodes, first, hung, clock, rules)
     return _with_astray(done, blocks) if first is not None and first.first.key in _STANDSTILLS else done
 
 
@@ -105,6 +106,7 @@ def _finished(
     ends: Ends,
     episodes: list[Episode],
     first: Episode | None,
+    hung: int | None,
     clock: Clock,
     rules: Mapping[str, Rule],
 ) -> Launch:
@@ -122,7 +124,7 @@ def _finished(
         ends,
         reached,
         first.first.row if first is not None and fatal else None,
-        _hang_row(first),
+        hung,
         _main_died(launch, episodes),
     )
     return replace(
@@ -213,6 +215,12 @@ def _is_router(launch: Launch) -> bool:
 
 def _hang_row(first: Episode | None) -> int | None:
     return first.last if first is not None and first.first.key in _HANG_KEYS and first.outcome != "terminal" else None
+
+
+def _stands(table: EventTable, blocks: tuple[Block, ...], launch: Launch, progress: Progress) -> int | None:
+    """Row of the stacks that somebody took at the end of a launch without a failure, and after which no batch ran."""
+    row = hang.standing(table, blocks, launch.rows)
+    return None if row is None or (progress.rows > row).any() else row
 
 
 def _main_died(launch: Launch, episodes: list[Episode]) -> bool:

@@ -117,6 +117,46 @@ def astray(blocks: tuple[Block, ...], inside: Rows) -> tuple[tuple[Rank, ...], s
     return ranks, f"its stack stands in {odd[0].place}, the others in {_named(most)}"
 
 
+def standing(table: EventTable, blocks: tuple[Block, ...], inside: Rows) -> int | None:
+    """Row of the first of the stacks with which a launch ends, where somebody took them of schedulers at work.
+
+    Nobody looks at the stacks of a server that goes on: with no line of the server after them they report a
+    standstill. An idle loop proves nothing, and a stack that a time-out or a death printed speaks for itself."""
+    taken = [b for b in blocks if b.kind == "py-spy" and not b.truncated and _inside(inside, b.head)]
+    if not taken or not any(_at_work(b.frames) for b in taken):
+        return None
+    head, last = min(b.head for b in taken), max(b.rows[-1] for b in taken)
+    told, end = table.time_of(head), table.time_of(int(inside[-1]))
+    later = inside[int(np.searchsorted(inside, last, side="right")) :]
+    if any(table.kind(int(r)) not in _LOOKING for r in later) or (told is not None and end is not None and end > told):
+        return None
+    return head
+
+
+_LOOKING = frozenset({"py-spy", "text", "blank", "command", "shell", "faulthandler"})
+"""Kinds of the lines that a person's terminal holds around a dump."""
+_WORK = re.compile(
+    r"^(?:run_batch|forward\w*|capture\w*|replay|all_reduce|process_batch\w*|prepare_\w+|load_\w+|verify)$|^nccl[A-Z]\w+"
+    r"|^cuda?GraphLaunch$"
+)
+_IDLE = re.compile(r"^(?:on_idle|recv_requests|self_check_during_idle|process_decode_queue|_broadcast_reqs\w*)$")
+
+
+def _inside(inside: Rows, row: int) -> bool:
+    at = int(np.searchsorted(inside, row))
+    return at < len(inside) and int(inside[at]) == row
+
+
+def _at_work(frames: tuple[Frame, ...]) -> bool:
+    """Whether the stack waits inside a step of the model, not in the loop that listens for requests."""
+    names = [f.function for f in frames]
+    return (
+        any(_WORK.search(n) for n in names)
+        and any(WAITS.search(n) for n in names)
+        and not any(_IDLE.search(n) for n in names)
+    )
+
+
 def _telling(frames: tuple[Frame, ...]) -> Frame:
     """The innermost frame of the program that calls the collective's helper: it names the feature."""
     own = [f for f in frames if not _LIBRARY.search(f.file) and not component.PLUMBING.search(f.file)]
