@@ -247,6 +247,8 @@ class LineReader:
     ) -> tuple[Slot, ...]:
         known = self._spots.get((kind, shape))
         if known is None:
+            if len(self._spots) >= PARSES_KEPT:
+                self._spots.clear()
             known = self._spots[kind, shape] = self._find_spots(kind, shape, parse.fields)
         count, spots = known
         runs = [m.span() for m in _RUN.finditer(body)]
