@@ -97,12 +97,15 @@ class ShapePlan:
 def program_of(rules: Rules) -> Program:
     """The compiled program of these rules (the last few are kept)."""
     asked = tuple(rules.values() if isinstance(rules, Mapping) else rules)
-    if not (_NEWEST and _NEWEST[0][0] == asked):  # the same objects, as of the launch before, are quick to compare
-        _NEWEST[:] = [(asked, _program(asked))]
-    return _NEWEST[0][1]
+    newest = next(iter(_NEWEST), None)
+    if newest is None or newest[0] != asked:  # the same objects, as of the launch before, are quick to compare
+        newest = asked, _program(asked)
+        _NEWEST[:] = [newest]
+    return newest[1]
 
 
 _NEWEST: list[tuple[tuple[Rule, ...], Program]] = []
+"""At most one; read once by each caller, as `_LAST` is."""
 
 
 @lru_cache(maxsize=8)
