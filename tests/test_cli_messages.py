@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 from pathlib import Path
 
 import pytest
@@ -47,3 +48,13 @@ def test_a_text_that_no_server_wrote_is_called_so(capsys, tmp_path):
     (tmp_path / "notes.log").write_text("just prose\n")
     assert run(["analyze", str(tmp_path / "notes.log")]) == 0
     assert "no sign of an sglang server" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("command", ["events", "series", "coverage"])
+def test_what_was_not_read_of_a_log_is_told_beside_its_data(command, capsys, tmp_path):
+    packed = gzip.compress(Path(LOG).read_bytes())
+    (tmp_path / "cut.log.gz").write_bytes(packed[: len(packed) // 2])
+    assert run([command, str(tmp_path / "cut.log.gz")]) == 0
+    out, err = capsys.readouterr()
+    assert out
+    assert "cut.log.gz: compressed data ends early" in err

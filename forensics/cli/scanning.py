@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def scan_named(names: list[str], wrapper: str | None = None) -> EventTable:
-    """Open and scan; a bad file among many is told on standard error."""
+    """Open and scan; a bad file among many, and what was not read or not kept, is told on standard error."""
     from forensics.engine.scan import scan
     from forensics.ingest.inputs import open_inputs
     from forensics.output.clean import clean
@@ -25,7 +25,11 @@ def scan_named(names: list[str], wrapper: str | None = None) -> EventTable:
     inputs = open_inputs(names, options)
     for problem in inputs.problems:
         print("forensics: " + clean(f"{problem.path or ''}: {problem.message}"), file=sys.stderr)
-    return scan(inputs.sources, options)
+    table = scan(inputs.sources, options)
+    for info in table.infos:
+        for note in info.notes:
+            print("forensics: " + clean(f"{info.path}: {note}"), file=sys.stderr)
+    return table
 
 
 def write_rows(

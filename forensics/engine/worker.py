@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 from array import array
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
 from typing import Any
@@ -72,7 +72,6 @@ class Scanned:
     last_apart: Last | None = None
     places: Sequence[int] = ()
     ranks_capped: bool = False
-    notes: list[str] = field(default_factory=list)
 
 
 class Started:
