@@ -63,6 +63,17 @@ def test_allocation_below_the_free_count_is_no_full_pool() -> None:
     assert "32 free pages for 148 requests" in reading
 
 
+def test_an_empty_window_pool_is_told_from_the_full_one_beside_it() -> None:
+    text = (
+        "Decode out of memory. Try to lower your batch size.\nTry to allocate 48 tokens.\n"
+        "Available full tokens: 9000 (full_available_size=8000 + full_evictable_size=1000)\n"
+        "Available swa tokens: {} (swa_available_size={} + swa_evictable_size=0)\n"
+    )
+    empty, enough = text.replace("{}", "16"), text.replace("{}", "4800")
+    assert arithmetic.readings(empty) == ("48 requested, 16 available in the sliding-window pool: that pool is full",)
+    assert arithmetic.readings(enough) == ()
+
+
 def test_balance_check_names_the_other_rank() -> None:
     assert "balanced" in arithmetic.balance_reading(75.0, 79.0)
     assert "foreign process" in arithmetic.balance_reading(60.0, 79.0)

@@ -22,6 +22,7 @@ from forensics.timeline.suspects import PEER
 
 _GB = r"([\d.]{1,16}) ?(GiB|MiB|GB|MB)"
 _OOM = Late(rf"Tried to allocate {_GB}.{{0,400}}?{_GB} is free")
+_TOKENS = Late(r"\b(?:Prefill|Decode) out of memory\. Try to lower")
 _DEVICE = Late(r"\b(NPU|XPU|HPU|MPS) out of memory")
 _SHARED = Late(r"Required: (\d+), Hardware limit: (\d+)")
 _TYPE = Late(r"([A-Za-z_][\w.]{0,100}(?:Error|Exception|Exit|Interrupt))\b")
@@ -84,6 +85,16 @@ def _lost_peer(case: Case, failure: Failure) -> General | None:
         why = f"{why}; behind it, one of {names}: {failure.suspect_why}"
     return General(f"The peer at {peer} was lost{_during(failure)}", why, (_ground(case, failure, why),), (
         (f"the log of the process at {peer}: what it printed last", ""),
+    ))  # fmt: skip
+
+
+def _token_pool(case: Case, failure: Failure) -> General | None:
+    """A batch that got no tokens from the KV pool: the pool's own count decides, GPU memory is not involved."""
+    if not _TOKENS.search(failure.text):
+        return None
+    why = "; ".join(failure.reading) or "the KV pool had no tokens for the batch; this is not a lack of GPU memory"
+    return General(f"The KV pool gave no tokens{_during(failure)}", why, (_ground(case, failure, why),), (
+        ("the batch lines before it: running requests, token usage of every pool, queue", ""),
     ))  # fmt: skip
 
 
@@ -252,6 +263,7 @@ def _at(case: Case, row: int, why: str) -> Ground:
 _READERS = (
     _device_assert,
     _plain,
+    _token_pool,
     _memory,
     _shared_memory,
     _leak,
@@ -260,7 +272,7 @@ _READERS = (
     _silent_rank,
     _request,
 )
-_SETTLED = (_memory, _shared_memory, _exit_code, _lost_peer, _silent_rank)
+_SETTLED = (_token_pool, _memory, _shared_memory, _exit_code, _lost_peer, _silent_rank)
 
 
 def _mib(number: str, unit: str) -> float:

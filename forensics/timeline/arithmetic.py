@@ -168,6 +168,7 @@ _OOM = Late(
     re.DOTALL,
 )
 _ALLOC = Late(r"Try to allocate (\d+) tokens\.?\s*(?:Avaliable|Available) tokens: (\d+)")
+_WINDOW = Late(r"Try to allocate (\d+) tokens.{0,300}?Available swa tokens: (\d+)", re.DOTALL)
 _EXIT = Late(r"exit code:? -?\d+|^Exit code: -?\d+|^Child process unexpectedly failed")
 _BALANCE = Late(rf"(?:min_per_gpu_memory|pre_model_load_memory)={_NUMBER}, local_gpu_memory={_NUMBER}")
 _WATCH = Late(r"SeqNum=(\d{1,20}), OpType=(\w{1,40}), NumelIn=(\d{1,20}).{0,300}?ran for (\d+) milliseconds")
@@ -183,6 +184,8 @@ def readings(text: str, page_size: int | None = None) -> tuple[str, ...]:
         found.append(oom_reading(size_of(m[1], m[2]), size_of(m[3], m[4])))
     if m := _ALLOC.search(text):
         found.append(allocation_reading(int(m[1]), int(m[2]), page_size))
+    if (m := _WINDOW.search(text)) and int(m[2]) < int(m[1]):
+        found.append(f"{m[1]} requested, {m[2]} available in the sliding-window pool: that pool is full")
     if _EXIT.search(text) and (code := exit_code_in(text)) is not None:
         found.append(exit_reading(code))
     if m := _BALANCE.search(text):
