@@ -108,3 +108,16 @@ def test_an_established_cause_leaves_no_hint_to_look_elsewhere() -> None:
 def test_the_hint_stays_where_no_cause_is_established() -> None:
     launch = focus(diagnose([str(CASES / "run-gpu-sched_sigkill/log.txt")], knowledge()))
     assert any(note.startswith(WAITED) for note in launch.notes)
+
+
+def test_compared_sizes_are_told_in_units_and_other_numbers_as_they_are() -> None:
+    rules = knowledge().rules
+    why = "the value is 1589137899.52, compared with 7505455349.760001"
+    told = readable(why, rules, "memory-pool-end.avail < cuda-out-of-memory.total * 0.05")
+    assert told == "memory-pool-end.avail is 1.48 GB, cuda-out-of-memory.total * 0.05 is 6.99 GB"
+    share = readable(
+        "the value is 1048576000, compared with 2",
+        rules,
+        "memory-pool-end.avail / cuda-out-of-memory.total < pool-leak.size",
+    )
+    assert "is 1048576000, pool-leak.size is 2" in share

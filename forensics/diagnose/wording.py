@@ -20,13 +20,15 @@ _COMPARISON = Late(
     r" ([a-z][\w./-]*(?: [-+*/] [\w./-]+){0,8}|[\d.]+)"
 )
 _VALUES = Late(r"the value is ([^,;]+), compared with ([^,;]+)")
+_BYTES = Late(r"-?\d+(?:\.\d+)?")
+_CAPTURE = Late(r"(?<![\w./-])([a-z][\w/-]*)\.(\w+)")
 _FEATURE = Late(r"\bfeature\.([a-z][a-z0-9_]*) is (true|false)")
 
 
 def readable(why: str, rules: Mapping[str, Rule], condition: str = "") -> str:
     """`why` of a ground with rule ids and argument names put into words; unknown words stay as they are. The
     `condition` names what was compared."""
-    why = _compared(why, condition)
+    why = _compared(why, condition, rules)
     titles: dict[str, str] = {}
 
     def hold(found: re.Match[str]) -> str:
@@ -61,7 +63,7 @@ _FORMS: tuple[tuple[Late[str], Form], ...] = (
 )
 
 
-def _compared(why: str, condition: str) -> str:
+def _compared(why: str, condition: str, rules: Mapping[str, Rule]) -> str:
     """`free.tokens is 2048, wanted.tokens is 148` for `the value is 2048, compared with 148`."""
     sides = [
         m
@@ -76,7 +78,20 @@ def _compared(why: str, condition: str) -> str:
 
     def spoken(match: re.Match[str]) -> str:
         left, right = next(names)
-        told = f"{left} is {match[1]}"
-        return told if right == match[2] else f"{told}, {right} is {match[2]}"
+        told = f"{left} is {_in_unit(match[1], left, rules)}"
+        return told if right == match[2] else f"{told}, {right} is {_in_unit(match[2], right, rules)}"
 
     return _VALUES.sub(spoken, why)
+
+
+def _in_unit(value: str, side: str, rules: Mapping[str, Rule]) -> str:
+    """The value of a side of a comparison; bytes, which is what captured sizes come to, as a person writes them."""
+    named = _CAPTURE.findall(side)
+    sizes = [signal in rules and dict(rules[signal].captures).get(name) == "size" for signal, name in named]
+    by_each_other = len(named) > 1 and (" * " in side or " / " in side)
+    if not sizes or not all(sizes) or by_each_other or not _BYTES.fullmatch(value):
+        return value
+    count = float(value)
+    if abs(count) < 1 << 20:  # the line may have had no unit
+        return value
+    return f"{count / (1 << 30):.3g} GB" if abs(count) >= 1 << 30 else f"{count / (1 << 20):.3g} MB"
