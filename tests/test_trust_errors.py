@@ -78,6 +78,8 @@ def test_where_no_bug_file_can_be_written_the_report_is_printed_masked(buggy, ca
         ("analyze", str(CRASH), "--launch", "99999999999999999999"),
         ("analyze", str(CRASH), "--since", "yesterday"),
         ("analyze", str(CRASH), "--max-bytes", "-5"),
+        ("analyze", str(CRASH), "--width", "-5"),
+        ("analyze", str(CRASH), "--processes", "-1"),
         ("analyze", str(CRASH), "--wrapper", "x"),
         ("analyze", str(CRASH), "--config", "/nonexistent"),
         ("analyze", str(CRASH), "--kb", "/nonexistent"),

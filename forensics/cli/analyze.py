@@ -45,7 +45,7 @@ def analyze(
     config: Annotated[Path | None, typer.Option(help="A forensics.toml.")] = None,
     wrapper: Annotated[str | None, typer.Option(help="Force a wrapper (compose, cri, journald, ray, none …).")] = None,
     max_bytes: Annotated[str | None, typer.Option(help="Bound on the JSON report (64k, 2MB).")] = None,
-    processes: Annotated[int, typer.Option(help="Worker processes; 0 chooses.")] = 0,
+    processes: Annotated[int, typer.Option(min=0, help="Worker processes; 0 chooses.")] = 0,
     brief: Annotated[bool, typer.Option("--brief", help="One screen.")] = False,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="All grounds, facts and differences.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="One line.")] = False,
@@ -53,7 +53,7 @@ def analyze(
     no_mask: Annotated[
         bool, typer.Option("--no-mask", help="Show secrets and user text as they stand in the log.")
     ] = False,
-    width: Annotated[int, typer.Option(help="Columns of the text report; 0 asks the terminal.")] = 0,
+    width: Annotated[int, typer.Option(min=0, help="Columns of the text report; 0 asks the terminal.")] = 0,
 ) -> int:
     """Say what failed first, why, what is ruled out and what to change."""
     from forensics.cli.report import write_report
