@@ -35,7 +35,7 @@ def _frozen(cls: C, kw_only: bool) -> C:
     if any("__dataclass_fields__" in base.__dict__ for base in cls.__mro__[1:]):
         raise TypeError(f"{cls.__name__}: a frozen class does not inherit from a data class")
     kinds: dict[str, Any] = get_annotations(cls)
-    names = tuple(name for name, kind in kinds.items() if not str(kind).startswith("ClassVar"))
+    names = tuple(name for name, kind in kinds.items() if not str(kind).removeprefix("typing.").startswith("ClassVar"))
     fields = {name: _field(cls.__dict__.get(name, MISSING)) for name in names}
     space = {k: v for k, v in cls.__dict__.items() if k not in fields and k not in ("__dict__", "__weakref__")}
     compared = tuple(name for name in names if fields[name].compare)

@@ -169,3 +169,10 @@ def test_the_program_uses_them() -> None:
     plain = re.compile(r"^@dataclass\(frozen=True, slots=True\)$", re.MULTILINE)
     found = [p for p in own.rglob("*.py") if plain.search(p.read_text()) and p.name != "agent.py"]
     assert not found, "@frozen of forensics/frozen.py costs less at import"
+
+
+def test_a_class_variable_is_no_field_however_it_is_written() -> None:
+    made = type(
+        "Made", (), {"__annotations__": {"rank": int, "axes": ClassVar[int], "size": "ClassVar[int]"}, "axes": 3}
+    )
+    assert [one.name for one in fields(frozen(made))] == ["rank"]
