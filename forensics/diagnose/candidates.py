@@ -184,4 +184,6 @@ def stated_symptom(case: Case) -> str | None:
     """What the user saw; a launch that hangs without an error line says so itself."""
     if case.symptom:
         return case.symptom
-    return "hang" if case.launch.ended == "hung" and case.launch.first_failure is None else None
+    first = case.launch.failure(case.launch.first_failure)
+    stands = first is None or first.mechanism.startswith("divergence")  # stacks that somebody took, no error line
+    return "hang" if case.launch.ended == "hung" and stands else None

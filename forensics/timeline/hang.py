@@ -70,7 +70,7 @@ def divergence(table: EventTable, blocks: tuple[Block, ...], inside: Rows) -> Fa
     """A fault where the dumped ranks wait in different calls: one rank made a collective more than the others."""
     found = dumps(blocks, inside)
     counts = Counter(d.calls for d in found)
-    if len(found) < 2 or len(counts) < 2:
+    if len(found) < 2 or len(counts) < 2 or all(_listens(d.frames) for d in found):
         return None
     least = min(counts.values())
     odd = [d for d in found if counts[d.calls] == least]
@@ -150,11 +150,13 @@ def _inside(inside: Rows, row: int) -> bool:
 def _at_work(frames: tuple[Frame, ...]) -> bool:
     """Whether the stack waits inside a step of the model, not in the loop that listens for requests."""
     names = [f.function for f in frames]
-    return (
-        any(_WORK.search(n) for n in names)
-        and any(WAITS.search(n) for n in names)
-        and not any(_IDLE.search(n) for n in names)
-    )
+    waits = any(WAITS.search(n) or n == "sleep" for n in names)
+    return waits and any(_WORK.search(n) for n in names) and not _listens(frames)
+
+
+def _listens(frames: tuple[Frame, ...]) -> bool:
+    """Whether the rank has nothing to do: one polls for requests, the others wait for what it will broadcast."""
+    return any(_IDLE.search(f.function) for f in frames)
 
 
 def _telling(frames: tuple[Frame, ...]) -> Frame:
