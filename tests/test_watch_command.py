@@ -45,6 +45,13 @@ def test_ctrl_c_in_a_pipe_takes_the_last_words(tmp_path):
     assert b"interrupted" in err and b"Launch" in out
 
 
+def test_a_named_pipe_is_followed_like_standard_input():
+    call = f"'{sys.executable}' -m forensics watch <(cat '{CRASH}')"
+    done = subprocess.run(["bash", "-c", call], capture_output=True)
+    assert done.returncode == 1
+    assert b"a bug in" not in done.stderr and done.stdout
+
+
 def test_nothing_in_the_pipe_is_bad_input():
     assert run(["-"], input=b"").returncode == 2
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 import threading
@@ -129,6 +130,8 @@ def _interrupts() -> Iterator[list[int]]:
 def _follower(log: str, new: bool, wait_for_file: bool, tee: bool, keep: int) -> Follower:
     from forensics.watch.follow import FileFollower, StreamFollower
 
+    if Path(log).is_fifo():
+        return StreamFollower(os.open(log, os.O_RDONLY), keep, name=log)
     if log != "-":
         return FileFollower(Path(log), new, wait_for_file)
     return StreamFollower(sys.stdin.fileno(), keep, sys.stdout.buffer if tee else None)

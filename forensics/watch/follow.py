@@ -144,13 +144,13 @@ class FileFollower:
 
 
 class StreamFollower:
-    """Follows standard input. What passes is kept in an unnamed temporary file up to `keep` bytes, so that the final
-    report sees the whole log; `tee` gets every byte at once."""
+    """Follows standard input, or a named pipe. What passes is kept in an unnamed temporary file up to `keep` bytes, so
+    that the final report sees the whole log; `tee` gets every byte at once."""
 
-    def __init__(self, descriptor: int, keep: int, tee: BinaryIO | None = None) -> None:
+    def __init__(self, descriptor: int, keep: int, tee: BinaryIO | None = None, name: str = "-") -> None:
         import tempfile
 
-        self.name = "-"
+        self.name = name
         self._in = descriptor
         self._keep = keep
         self._tee = tee
