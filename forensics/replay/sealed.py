@@ -54,7 +54,7 @@ class Sealed:
             kept = json.loads((self.folder / NAME).read_text(encoding="utf-8"))
         except (OSError, ValueError):
             return {}
-        return kept if isinstance(kept, dict) else {}
+        return {k: v for k, v in kept.items() if isinstance(v, dict)} if isinstance(kept, dict) else {}
 
     def _write(self, kept: dict[str, Hidden]) -> None:
         write_atomic(self.folder / NAME, json.dumps(kept, indent=1, sort_keys=True) + "\n")
@@ -122,4 +122,4 @@ def _restored(tree: Any, at: At, hidden: Hidden) -> Any:
         return [_restored(v, (*at, n), hidden) for n, v in enumerate(tree)]
     told = hidden.get(json.dumps(at)) if isinstance(tree, str) else None
     # A replay can be killed between the two writes: what does not fit is of another time.
-    return told[1] if told and told[0] == tree else tree
+    return told[1] if isinstance(told, list) and len(told) == 2 and told[0] == tree else tree
