@@ -197,9 +197,10 @@ def _class_text(item: Any) -> str:
 
 def searched(place: str) -> bool:
     """Whether the program looks for the pattern anywhere in a text (patterns of tables count as searched)."""
-    _module, _, name = place.rpartition(".")
+    module, _, name = place.rpartition(".")
     uses = set()
-    for path in SOURCES:
+    own = Path(forensics.__file__).parent.parent / (module.replace(".", "/") + ".py")
+    for path in [own] if name.startswith("_") and own.is_file() else SOURCES:
         uses |= set(re.findall(rf"\b{re.escape(name)}\b\.(\w+)", path.read_text(encoding="utf-8")))
     return not uses or bool(uses & {"search", "sub", "subn", "finditer", "findall", "split"})
 

@@ -11,7 +11,7 @@ LOOK_BACK = 8
 """Lines above an exception among which its own frame stands, also where another rank speaks in between."""
 _BARE = re.compile(r"(?:[A-Za-z_]\w*\.)*(?P<type>[A-Za-z_]\w*(?:Error|Exception|Interrupt|Exit|Failure)):?\s*")
 _CHECK = re.compile(r"(?:^|\s)assert\b\s*\(?(?P<asked>.*\S)\s*$")
-_FRAME = re.compile(r'File "[^"\n]*?(?P<file>[\w.-]+)", line \d+, in (?P<function>[\w<>]+)')
+_FRAME = re.compile(r'File "(?:[^"\n]*/)?(?P<file>[\w.-]+)", line \d+, in (?P<function>[\w<>]+)')
 _TAIL = re.compile(r"""(?<!\s)\s*(?:\\|,\s*(?:[frb]{0,2}["'(].*)?|\)\s*)$""")
 _LEAST_WORDS = 2
 
