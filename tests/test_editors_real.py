@@ -176,7 +176,7 @@ def test_the_documented_problem_matcher_reads_every_line(report):
     assert [tasks["command"], *tasks["args"]] == ["forensics", "analyze", "${file}", "--format", "gcc"]
     rows = (report / "report.gcc").read_text().splitlines()
     found = [re.match(pattern["regexp"], row) for row in rows]
-    assert all(found) and len(rows) > 2
+    assert all(found) and len(rows) >= 2
     first = found[0]
     assert [first[pattern[k]] for k in ("file", "line", "column", "severity")] == ["server.log", "65", "1", "error"]
 
