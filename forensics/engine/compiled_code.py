@@ -11,7 +11,6 @@ import importlib.util
 import os
 import stat
 import sys
-import tempfile
 from collections.abc import Callable
 from contextlib import suppress
 from functools import cache
@@ -22,7 +21,7 @@ from forensics.engine.chunk import MAX_RANK
 from forensics.engine.record import ACCESS
 from forensics.engine.records import AXES, AXIS0, CLASSES, CLOCK_AT, FRACTION_WIDTH, KINDS, MULTI, SLOTS, STAMP
 from forensics.errors import UsageError
-from forensics.knowledge.cache import cache_folder
+from forensics.knowledge.cache import cache_folder, put
 
 SIGNATURES = {
     "split": "bibiiiussiiisl",
@@ -192,14 +191,7 @@ def _store(name: str, code: bytes) -> None:
             folder.mkdir(0o700, parents=True, exist_ok=True)
             if not _ours(folder):
                 continue
-            handle, temporary = tempfile.mkstemp(dir=folder, suffix=".tmp")
-            try:
-                with os.fdopen(handle, "wb") as file:
-                    file.write(hashlib.sha256(code).digest() + code)
-                Path(temporary).replace(folder / name)
-            except BaseException:
-                Path(temporary).unlink(missing_ok=True)
-                raise
+            put(folder / name, hashlib.sha256(code).digest() + code)
             for old in folder.glob("kernel-*.o"):
                 if old.name != name:
                     old.unlink(missing_ok=True)

@@ -78,15 +78,21 @@ def write_cache(key: str, value: Any, prefix: str = _PREFIX) -> None:
         return
     with suppress(OSError):
         folder.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(dir=folder, suffix=".tmp")
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8") as file:
-                json.dump(value, file, separators=(",", ":"), ensure_ascii=False)
-            Path(name).replace(folder / f"{prefix}{key}.json")
-        except BaseException:
-            Path(name).unlink(missing_ok=True)
-            raise
+        text = json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+        put(folder / f"{prefix}{key}.json", text.encode("utf-8"))
         _prune(folder, prefix)
+
+
+def put(path: Path, data: bytes) -> None:
+    """A cache file that is old or new, never half, and its owner's alone. Raises OSError."""
+    handle, name = tempfile.mkstemp(dir=path.parent, suffix=".tmp")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+        Path(name).replace(path)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
 
 
 def _prune(folder: Path, prefix: str) -> None:
