@@ -70,11 +70,16 @@ def _object(data: dict[str, Any], hide: Hide, extra: tuple[str, ...]) -> dict[st
     found: dict[str, Any] = {}
     for name, value in data.items():
         clean = _value(value, hide, extra)
-        if clean == value and value not in (None, ""):
-            pair = json.dumps({name: value})
-            clean = value if mask(pair, extra) == pair else MASK
+        if clean == value and value not in (None, "") and names_secret(name, value, extra):
+            clean = MASK
         found[mask(name, extra)] = clean
     return found
+
+
+def names_secret(name: str, value: Any, extra: Sequence[str] = ()) -> bool:
+    """Whether only the name beside it tells that a value of JSON is a secret or user text."""
+    pair = json.dumps({name: value})
+    return mask(pair, extra) != pair
 
 
 def _value(value: Any, hide: Hide, extra: tuple[str, ...]) -> Any:

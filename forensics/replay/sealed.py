@@ -14,7 +14,7 @@ from forensics.ingest.bundle import is_bundle
 from forensics.ingest.inputs import open_path
 from forensics.output.atomic import write_atomic
 from forensics.output.mask import MASK, mask
-from forensics.output.mask_bytes import ByteMasker
+from forensics.output.mask_bytes import ByteMasker, names_secret
 
 NAME = "private.json"
 _PIECE = 1 << 20
@@ -96,8 +96,7 @@ def _masked_value(name: str, value: Any, at: At, hidden: Hidden) -> Any:
     shown = _masked(value, at, hidden)
     if shown != value or not isinstance(value, str | list) or not value:
         return shown
-    pair = json.dumps({name: value})
-    return value if mask(pair) == pair else _kept(value, MASK, at, hidden)
+    return _kept(value, MASK, at, hidden) if names_secret(name, value) else value
 
 
 def _masked_word(before: Any, word: Any, at: At, hidden: Hidden) -> Any:
