@@ -11,6 +11,7 @@ from diagnose_kit import SERVES, START, diagnose, finding, focus, knowledge, lau
 from forensics.diagnose.controls import READS, Comparison, Difference, suspicious
 from forensics.diagnose.relaunch import command_with
 from forensics.knowledge.store import load
+from forensics.replay.edits import Change, change_command
 from forensics.rulebook.case import Case
 from forensics.schema.facts import Fact, Value, VersionInterval
 from forensics.schema.finding import Deployment, FixStep
@@ -107,6 +108,27 @@ def test_all_values_of_a_flag_go_with_it() -> None:
     )
     tail = "python3 -m sglang.launch_server --lora-paths a=/x"
     assert command_with(tail, FixStep("flag", "remove", "--lora-paths")) == "python3 -m sglang.launch_server"
+
+
+def test_a_step_is_edited_into_the_command_as_replay_edits_it() -> None:
+    """Same text as the fix's own diff: in its place, and nothing else of the command touched."""
+    server = "python3 -m sglang.launch_server --model-path $MODEL --kv-cache-dtype fp8_e4m3 --port 1 > out.log 2>&1"
+    for command, step, expected in [
+        (server, FixStep("flag", "set", "--kv-cache-dtype", "bfloat16"), server.replace("fp8_e4m3", "bfloat16")),
+        (server, FixStep("flag", "set", "--skip-server-warmup"), server.replace(" >", " --skip-server-warmup >", 1)),
+        (server, FixStep("env", "set", "NCCL_DEBUG", "INFO"), f"env NCCL_DEBUG=INFO {server}"),
+        (f"A=1 {server}", FixStep("env", "set", "B", "2 3"), f"A=1 B='2 3' {server}"),
+        (f"A=1 nohup {server}", FixStep("env", "set", "B", "2"), f"A=1 nohup env B=2 {server}"),
+        (f"A=1 NCCL_DEBUG=WARN {server}", FixStep("env", "remove", "NCCL_DEBUG"), f"A=1 {server}"),
+        ("docker run img " + server, FixStep("env", "set", "A", "1"), f"docker run -e A=1 img {server}"),
+        ("python3 -m sglang_router.launch_router", FixStep("flag", "set", "--worker-urls", "http://a http://b"),
+         "python3 -m sglang_router.launch_router --worker-urls http://a http://b"),
+        ("./start.sh --port 1", FixStep("flag", "remove", "--port"), ""),
+        ("python3 -m sglang.launch_server --host '0.0.0.0", FixStep("flag", "set", "--port", "1"), ""),
+    ]:  # fmt: skip
+        assert command_with(command, step) == expected
+        if expected:
+            assert change_command(command, [Change(step.kind, step.op, step.name, step.value)]) == expected
 
 
 # -- controls -----------------------------------------------------------------------------------------------------

@@ -15,6 +15,8 @@ from forensics.replay.container import after_run, container_client
 from forensics.timeline.catalog import catalog
 
 _OPPOSITE = "--no-"
+_ROUTER_LISTS = frozenset({"--worker-urls"})
+"""Flags of the router that take any number of values: the catalog holds the server's alone."""
 SAFE_ENV_PREFIXES = (
     "SGLANG_", "SGL_", "NCCL_", "GLOO_", "TORCH_", "PYTORCH_", "CUDA_", "FLASHINFER_", "TRITON_", "NVSHMEM_", "UCX_",
     "MC_", "DG_", "VLLM_", "OMP_", "MKL_", "HF_", "TRANSFORMERS_", "TOKENIZERS_", "DEEPEP_", "MOONCAKE_",
@@ -178,7 +180,8 @@ def flag_text(change: Change) -> str:
 def _quoted(change: Change) -> str:
     """The value as words of a command line: several for a flag that takes a list, else one, whatever it holds."""
     value = change.value or ""
-    if value.startswith("{") or not catalog().takes_several(change.name):
+    several = change.name in _ROUTER_LISTS or catalog().takes_several(change.name)
+    if value.startswith("{") or not several:
         return quote(value)
     return " ".join(quote(part) for part in value.split()) or "''"
 
@@ -196,7 +199,8 @@ def _env_edits(command: Command, change: Change) -> list[Edit]:
     if client is not None:
         return [Edit(*after_run(command, client), f" -e {text}")]
     program = command.words[command.program]
-    return [Edit(program.start, program.start, f"env {text} ")]
+    follows = any(a.word == command.program - 1 and a.by != "container" for a in command.env)  # of another assignment
+    return [Edit(program.start, program.start, f"{text} " if follows else f"env {text} ")]
 
 
 def _env_removal(command: Command, change: Change, present: list[Assignment]) -> list[Edit]:
