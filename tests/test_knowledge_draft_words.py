@@ -16,6 +16,7 @@ from forensics.knowledge.draft_frame import check_pattern, origin_of
 from forensics.knowledge.draft_mask import Hidden
 from forensics.knowledge.finding import check_finding
 from forensics.knowledge.library import library
+from forensics.knowledge.privacy import leaks
 from forensics.knowledge.search import SURE, needs, search
 from forensics.knowledge.speaker import family_of
 from forensics.knowledge.store import load
@@ -117,6 +118,13 @@ def test_hosts_and_addresses_keep_apart_and_common_ones_stay() -> None:
     same = "host='0.0.0.0' 127.0.0.1 172.17.0.1 169.254.1.1 host='localhost' see https://docs.python.org/3 [10:00:00]"
     assert hide(same) == same
     assert hide("/home/alice/a /Users/bob/b /home/ubuntu/c") == "/home/user/a /Users/user/b /home/ubuntu/c"
+
+
+def test_a_draft_and_lint_take_the_same_accounts_for_nobody() -> None:
+    for name in ("alice", "bob", "me", "you", "worker", "ubuntu", "runner", "user", "root", "app"):
+        line = f"cannot read /home/{name}/model.json"
+        assert (Hidden()(line) == line) == (next(leaks(line), None) is None), name
+    assert next(leaks("/home/alice/x")).new == "user"
 
 
 def test_a_rule_that_needs_more_than_a_line_says_so_and_comes_after_the_text(tmp_path: Path) -> None:
