@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+import gc
 import pickle
+import weakref
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
+import pytest
 from rule_cases import launch_of, signals_of, simple, table_of
 
+from forensics.analysis import read, report
+from forensics.knowledge.store import load
 from forensics.rulebook import match as matching
 from forensics.rulebook.later import LaterMatch
 from forensics.rulebook.match import match_rules
 from forensics.rulebook.program import Asked, program_of
+from forensics.schema.options import Options
 from forensics.schema.signal import Match
 from forensics.timeline.silence import find_silences
 
+SAMPLES = Path(__file__).parent.parent / "samples"
 STALL = simple("stall", "stalled for (?P<seconds>\\d+) seconds", captures="{seconds: int}")
 
 
@@ -93,3 +101,19 @@ def test_of_too_many_matches_the_same_ones_stay_whether_they_are_made_or_not() -
             one_by_one.make_room()
             one_by_one.held.append((row, 1, (), -1))
         assert flooded.held == one_by_one.held and flooded.capped == one_by_one.capped == (number > limit)
+
+
+@pytest.mark.parametrize("name", ["cases/saga/attempt-3.log", "cases/a-fp8-model-on-a100/log.txt"])
+def test_what_is_kept_for_the_launches_goes_with_the_table(name: str) -> None:
+    """A server that analyzes log after log holds none of them, even where nobody looks for cycles."""
+    options = Options()
+    knowledge = load(options)
+    gc.disable()
+    try:
+        reading = read([str(SAMPLES / name)], options, knowledge)
+        table = weakref.ref(reading.table)
+        report(reading, options, knowledge)
+        del reading
+        assert table() is None
+    finally:
+        gc.enable()

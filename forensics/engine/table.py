@@ -76,7 +76,7 @@ class Unwrapper(Protocol):
         ...
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, weakref_slot=True)
 class EventTable:
     """Columns of all kept lines of all inputs, in analysis order (inputs of one incident merged by time).
 
@@ -104,7 +104,7 @@ class EventTable:
     lead: npt.NDArray[np.int32] = field(default_factory=lambda: np.zeros(0, np.int32))
     """Bytes of the raw line before a glued row (0 for the others); empty where the table has none."""
     memo: dict[str, Any] = field(default_factory=dict, repr=False)
-    """What later stages found out about the shapes, which no launch changes."""
+    """What later stages found out about the shapes, which no launch changes. Nothing in it holds the table."""
     _ahead: tuple[int, int, bytes] = field(default=(-1, 0, b""), repr=False)
     _cache: dict[int, tuple[str, int]] = field(default_factory=dict, repr=False)
     _of_kind: dict[tuple[str, ...], npt.NDArray[np.int64]] = field(default_factory=dict, repr=False)

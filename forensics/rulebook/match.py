@@ -110,7 +110,7 @@ class _Matcher:
         """What the rules found, by their indexes."""
         found: defaultdict[int, _Found] = defaultdict(_Found)
         for shape_id, rows in _by_shape(self.table, self.launch.rows):
-            plan = self.plans.plan(shape_id)
+            plan = self.plans.plan(self.table, shape_id)
             if plan.open:
                 self._open_shape(plan.rules, rows, found)
                 continue

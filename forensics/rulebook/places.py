@@ -17,12 +17,11 @@ Stack = tuple[str, ...]
 
 class BlockPlaces:
     """`block_of`: for each row the index of its block, -1 where it is in none; the first block that names a row keeps
-    it. Equal stacks, as ranks and launches print them, are searched once."""
+    it. Equal stacks, as ranks and launches print them, are searched once. `rows`: how many the table has."""
 
-    def __init__(self, blocks: Sequence[Block], table: EventTable) -> None:
+    def __init__(self, blocks: Sequence[Block], rows: int) -> None:
         self.blocks = blocks
-        self.table = table
-        self.block_of = _block_of(blocks, len(table))
+        self.block_of = _block_of(blocks, rows)
         self._stacks: dict[int, Stack] = {}
         self._known: dict[Stack, Stack] = {}
         self._held: dict[tuple[Pattern, int], bool] = {}
@@ -69,14 +68,9 @@ def _block_of(blocks: Sequence[Block], length: int) -> npt.NDArray[np.int32]:
     return found
 
 
-_LAST: list[BlockPlaces] = []
-"""At most one. Read once by each caller, as another thread may put its own there."""
-
-
 def places_of(blocks: Sequence[Block], table: EventTable) -> BlockPlaces:
-    """The places of these blocks, kept for the launches that follow in the same table."""
-    found = next(iter(_LAST), None)
-    if found is None or found.blocks is not blocks or found.table is not table:
-        found = BlockPlaces(blocks, table)
-        _LAST[:] = [found]
+    """The places of these blocks, kept with the table for its further launches."""
+    found: BlockPlaces | None = table.memo.get("places")
+    if found is None or found.blocks is not blocks:
+        found = table.memo["places"] = BlockPlaces(blocks, len(table))
     return found

@@ -105,7 +105,8 @@ def program_of(rules: Rules) -> Program:
 
 
 _NEWEST: list[tuple[tuple[Rule, ...], Program]] = []
-"""At most one; read once by each caller, as `_LAST` is."""
+"""At most one, of rules and what was made of them alone. Read once by each caller, as another thread may put its own
+there."""
 
 
 @lru_cache(maxsize=8)
@@ -165,38 +166,38 @@ _KELVIN, _DOTTED = "\u212a".encode(), "\u0130".encode()
 
 
 class ShapePlans:
-    """Prefilter results of one table, made when a shape is first asked for."""
+    """Prefilter results of one table, made when a shape is first asked for. The table keeps them, not they the table:
+    with the last launch that asks, both go."""
 
-    def __init__(self, program: Program, table: EventTable) -> None:
+    def __init__(self, program: Program) -> None:
         self.program = program
-        self.table = table
         self._plans: dict[int, ShapePlan] = {}
 
-    def plan(self, shape_id: int) -> ShapePlan:
+    def plan(self, table: EventTable, shape_id: int) -> ShapePlan:
         found = self._plans.get(shape_id)
         if found is None:
-            found = self._plans[shape_id] = self._make(shape_id)
+            found = self._plans[shape_id] = self._make(table, shape_id)
         return found
 
-    def _make(self, shape_id: int) -> ShapePlan:
-        shape = self.table.shapes[shape_id]
-        if self._whole(shape) and not self._kept(self.program.candidates(shape.text), shape):
+    def _make(self, table: EventTable, shape_id: int) -> ShapePlan:
+        shape = table.shapes[shape_id]
+        if _whole(table, shape) and not self._kept(self.program.candidates(shape.text), shape):
             return _NOBODY
-        text = self.table.text(shape.row)
+        text = table.text(shape.row)
         is_open = shape.count > 1 and _varies(text, shape.text)
         asked = range(len(self.program.ready)) if is_open else self.program.candidates(text)
         return ShapePlan(self._kept(asked, shape), is_open)
-
-    def _whole(self, shape: Shape) -> bool:
-        """Whether the shape's text holds all that its lines say, so that their own text need not be read."""
-        short = int(self.table.length[shape.row]) <= SHAPE_LENGTH
-        return short and opaque().match(shape.text) is None
 
     def _kept(self, asked: Iterable[int], shape: Shape) -> tuple[int, ...]:
         return tuple(i for i in asked if takes_kind(self.program.ready[i].rule, shape.kind))
 
 
 _NOBODY = ShapePlan((), False)
+
+
+def _whole(table: EventTable, shape: Shape) -> bool:
+    """Whether the shape's text holds all that its lines say, so that their own text need not be read."""
+    return int(table.length[shape.row]) <= SHAPE_LENGTH and opaque().match(shape.text) is None
 
 
 def normal(text: str) -> str:
@@ -215,14 +216,9 @@ def _varies(text: str, shape: str) -> bool:
     return free or len(text) > SHAPE_LENGTH or normal(folded) != normal(shape)
 
 
-_LAST: list[ShapePlans] = []
-"""At most one. Read once by each caller, as another thread may put its own there."""
-
-
 def plans_of(program: Program, table: EventTable) -> ShapePlans:
-    """The prefilter of this table, kept for the launches that follow in the same table."""
-    found = next(iter(_LAST), None)
-    if found is None or found.program is not program or found.table is not table:
-        found = ShapePlans(program, table)
-        _LAST[:] = [found]
+    """The prefilter of this table, kept with it for its further launches; the newest program's alone."""
+    found: ShapePlans | None = table.memo.get("plans")
+    if found is None or found.program is not program:
+        found = table.memo["plans"] = ShapePlans(program)
     return found

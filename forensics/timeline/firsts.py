@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from weakref import ref
 
 from forensics.engine.table import EventTable, Shape
 from forensics.timeline import sieve
@@ -18,7 +19,7 @@ class Firsts:
     """First messages by shape id. `texts` are stripped; None where it is read when asked."""
 
     def __init__(self, table: EventTable) -> None:
-        self._table = table
+        self._table = ref(table)
         self._texts: list[str | None] = []
         self.heads: list[bytes] = []
         self._known = 0
@@ -34,7 +35,7 @@ class Firsts:
     def text(self, shape: int) -> str:
         """The stripped first message of a shape."""
         found = self._texts[shape]
-        return self._table.text(self._table.shapes[shape].row).strip() if found is None else found
+        return self._of().text(self._of().shapes[shape].row).strip() if found is None else found
 
     def near(self, wanted: Needle) -> list[int]:
         """Ids (ascending) of the shapes whose first message may match."""
@@ -47,7 +48,12 @@ class Firsts:
         for shape in self.near(wanted):
             text = self.text(shape)
             if wanted.pattern.search(text):
-                yield self._table.shapes[shape], text
+                yield self._of().shapes[shape], text
+
+    def _of(self) -> EventTable:
+        table = self._table()
+        assert table is not None, "whoever asks holds the table"
+        return table
 
     def _sort(self) -> None:
         self._known, self._near = sieve.known(), {}
