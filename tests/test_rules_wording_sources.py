@@ -100,6 +100,31 @@ def test_texts_of_other_languages_and_of_libraries(tmp_path: Path) -> None:
     assert check(library, strings, None).found == [0, NOT_READ]
 
 
+def test_what_a_language_prints_by_itself(tmp_path: Path) -> None:
+    source = "own/program@v1/src/types.rs"
+    text = """
+#[derive(Debug, Clone)]
+#[serde(tag = "type")]
+pub enum Mode {
+    /// Plain
+    Regular {
+        /// Where they are
+        urls: Vec<String>,
+        size: usize,
+    },
+}
+#[derive(Clone)]
+pub struct Hidden {
+    name: String,
+}
+"""
+    found = rule(r"Regular \{ urls: \[\], size: \d", r"Hidden \{ name: ", sources=source)
+    assert check(found, shelf(tmp_path, text, source), None).found == [0, NOT_READ]
+    python = "class OddError(Exception):\n    pass\n"
+    named = rule(r"own\.odd\.OddError", r"own\.odd\.EvenError", sources="own/program@v1/own/odd.py")
+    assert check(named, shelf(tmp_path, python, "own/program@v1/own/odd.py"), None).found == [0, NOT_READ]
+
+
 def test_a_hole_takes_what_another_stated_source_prints(tmp_path: Path) -> None:
     first = shelf(tmp_path, 'logger.error(f"Cannot ask {address}: {error}")\n')
     other = "own/system@v1/errors.h"

@@ -39,8 +39,9 @@ def read(path: Path) -> Said:
                 tree = ast.parse(text)
         except SyntaxError:
             return _lexed(text, _PYTHON)
-        return Said(tuple(_python(tree)), tuple(_lines(text)))
-    return _lexed(text, _CLIKE)
+        return Said((*_python(tree), *_exceptions(tree, path)), tuple(_lines(text)))
+    said = _lexed(text, _CLIKE)
+    return Said((*said.messages, *_rust_debug(text)), said.code) if path.suffix == ".rs" else said
 
 
 def _lines(text: str) -> Iterator[str]:
@@ -64,6 +65,15 @@ def _python(tree: ast.AST) -> Iterator[str]:
                 yield "AssertionError: " + " ".join(ast.unparse(node.test).split())
 
 
+def _exceptions(tree: ast.AST, path: Path) -> Iterator[str]:
+    """Names of a module's classes as a traceback prints those of exceptions: `torch._dynamo.exc.Unsupported: `."""
+    module = ".".join(path.with_suffix("").parts[-MODULE_DEPTH:])
+    yield from (f"{module}.{n.name}: {HOLE}" for n in ast.walk(tree) if isinstance(n, ast.ClassDef))
+
+
+MODULE_DEPTH = 6
+
+
 def _raised(node: ast.stmt) -> str:
     """`ValueError: ` of a statement that raises one: the traceback's last line begins so."""
     if isinstance(node, ast.Assert):
@@ -84,8 +94,8 @@ def _parts(node: ast.AST, top: bool = False) -> Iterator[str]:
     elif isinstance(node, ast.stmt) and not top:
         return
     elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and not _parts_of_text(node.func):
-        for child in [*node.args, *(k.value for k in node.keywords)]:
-            yield from _parts(child)
+        for given in [*node.args, *(k.value for k in node.keywords)]:
+            yield from _parts(given)
         yield HOLE
     elif isinstance(node, (ast.Name, ast.Attribute)):
         yield HOLE
@@ -126,6 +136,24 @@ _PYTHON = re.compile(
     r"|(?P<end>\n(?=\s{0,40}(?:raise|logger|return|if|elif|else|def|class|for|with|assert|print|self|try|except)\b))",
     re.DOTALL,
 )
+_DERIVED = re.compile(r"#\[derive\([^)]*\bDebug\b[^)]*\)\](?:\s*#\[[^\]]*\])*\s*(?:pub\s+)?(?:struct|enum)\s+\w+")
+_RUST_NOISE = re.compile(r"//[^\n]*|#\[[^\]]*\]")
+_FIELDS = re.compile(r"(?P<owner>\w+)\s*\{(?P<fields>[^{}]*)\}")
+_FIELD = re.compile(r"(?:^|,)\s*(?:pub(?:\([^)]*\))?\s+)?(?P<name>[a-z_]\w*)\s*:\s*(?P<list>Vec<)?")
+
+
+def _rust_debug(text: str) -> Iterator[str]:
+    """What `{:?}` prints of types that derive it: `Owner { name: HOLE, other: [HOLE] }`."""
+    for derived in _DERIVED.finditer(text):
+        end = text.find("\n}", derived.end())
+        body = _RUST_NOISE.sub("", text[derived.end() : end + 2 if end >= 0 else derived.end()])
+        owner = derived.group().split()[-1]
+        for found in _FIELDS.finditer(f"{owner} {body}"):
+            fields = _FIELD.finditer(found["fields"])
+            shown = [f"{f['name']}: [{HOLE}]" if f["list"] else f"{f['name']}: {HOLE}" for f in fields]
+            yield f"{found['owner']} {{ {', '.join(shown)} }}"
+
+
 _ESCAPES = {"n": "\n", "t": "\t", '"': '"', "'": "'", "\\": "\\", "0": "", "r": "\r"}
 
 
