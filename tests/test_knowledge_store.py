@@ -17,6 +17,7 @@ from forensics.knowledge.codec import decode, encode
 from forensics.knowledge.read_root import files_of, read_root
 from forensics.knowledge.roots import Root, builtin_root
 from forensics.knowledge.store import load
+from forensics.rulebook.load import load_rules
 from forensics.schema.options import Options
 
 
@@ -101,6 +102,28 @@ def test_a_bad_file_is_a_problem_and_the_rest_is_used(kb: Path) -> None:
     bad = next(p for p in known.problems if p.span and p.span.path.endswith("bad-condition.md"))
     assert bad.span is not None and (bad.span.line, bad.span.column) == (9, 21)
     assert "^" in bad.render()
+
+
+def test_a_linked_folder_is_told_and_the_folders_that_are_named_may_be_links(kb: Path, tmp_path: Path) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    write(elsewhere / rule_file(kb).parent.name / "widget-rust.yaml", RULE.replace("widget-jam", "widget-rust"))
+    (tmp_path / "named").symlink_to(kb)
+    assert not load(Options(kb=(tmp_path / "named",))).problems
+    link = kb / "rules" / "team"
+    link.symlink_to(elsewhere)
+    (kb / "findings" / "more").symlink_to(elsewhere)
+    for _ in "read", "cached":
+        found = load(Options(kb=(kb,)))
+        assert "widget-rust" not in found.rules
+        assert [(p.code, p.span.path) for p in found.problems if p.span] == [
+            ("K014", str(link)),
+            ("K014", str(kb / "findings" / "more")),
+        ]
+    assert [p.code for p in load_rules([kb / "rules"]).problems] == ["K014"]
+    link.unlink()
+    (kb / "findings" / "more").unlink()
+    assert not load(Options(kb=(kb,))).problems
+    assert "widget-rust" in load(Options(kb=(kb,), rules=(elsewhere,))).rules
 
 
 def test_precedence_and_override(kb: Path, tmp_path: Path) -> None:

@@ -58,7 +58,7 @@ def lint(
         found = {t: _lint(t, place) for t in place.targets}
     problems = [p for each in found.values() for p in each]
     if not paths:
-        problems = [*_config_problems(place), *problems]
+        problems = [*_base_problems(place), *problems]
         problems += _index_problem(place, problems)
     return _tell(problems, len(place.targets), format)
 
@@ -84,15 +84,15 @@ def _fixed(found: dict[Target, list[Problem]]) -> list[Path] | None:
     return others
 
 
-def _config_problems(place: Workplace) -> list[Problem]:
-    """What forensics.toml names and nobody has."""
+def _base_problems(place: Workplace) -> list[Problem]:
+    """What forensics.toml names and nobody has, and linked folders, which nobody reads."""
     from forensics.rulebook.problem import Problem
 
     path = place.library.knowledge.config.path
     return [
         Problem(e.code, e.message, e.span, e.hint, e.excerpt)
         for e in place.library.knowledge.problems
-        if path is not None and e.span is not None and e.span.path == str(path)
+        if e.span is not None and (e.code == "K014" or (path is not None and e.span.path == str(path)))
     ]
 
 

@@ -14,7 +14,7 @@ from forensics.knowledge.codec import decode, encode
 from forensics.knowledge.roots import Root
 from forensics.knowledge.stamps import stamp
 from forensics.rulebook.literals import Verdict, prime_literals, verdict
-from forensics.rulebook.load import rule_files
+from forensics.rulebook.load import linked_folders, rule_files
 from forensics.rulebook.problem import Problem
 from forensics.schema.finding import Deployment, Finding
 from forensics.schema.signal import Rule
@@ -35,23 +35,29 @@ class Content:
 
 @frozen
 class Files:
-    """The files of one knowledge base, sorted."""
+    """The files of one knowledge base, sorted. `linked`: links to folders, which are not followed: a base may come from
+    anywhere, and its links lead anywhere."""
 
     rules: tuple[Path, ...]
     findings: tuple[Path, ...]
     deployments: tuple[Path, ...]
+    linked: tuple[Path, ...] = ()
 
 
 def files_of(root: Root) -> Files:
     """All files of a knowledge base. A kb folder has findings/ and deployments/, or lies flat with findings only."""
     rules = tuple(rule_files(root.rules)) if root.rules is not None else ()
+    linked = tuple(linked_folders(root.rules)) if root.rules is not None else ()
     if root.kb is None:
-        return Files(rules, (), ())
+        return Files(rules, (), (), linked)
     if root.kb.is_file():
-        return Files(rules, (root.kb,), ())
-    nested = root.kb / "findings"
-    findings = _pages(nested if nested.is_dir() else root.kb)
-    return Files(rules, findings, _pages(root.kb / "deployments"))
+        return Files(rules, (root.kb,), (), linked)
+    nested, deployments = root.kb / "findings", root.kb / "deployments"
+    pages = nested if nested.is_dir() else root.kb
+    known = {root.rules, nested, deployments}
+    links = (p for folder in (pages, deployments) if folder.is_dir() for p in folder.iterdir() if p not in known)
+    linked += tuple(sorted(p for p in links if p.is_symlink() and p.is_dir()))
+    return Files(rules, _pages(pages), _pages(deployments), linked)
 
 
 def _pages(folder: Path) -> tuple[Path, ...]:
@@ -97,14 +103,16 @@ def _parts(root: Root, files: Files) -> Iterable[bytes]:
             yield path.read_bytes()
         except OSError:
             yield b"unreadable"
+    for path in files.linked:
+        yield f"link {shown(path, root)}".encode("utf-8", "replace")
 
 
 def _parse(root: Root, files: Files) -> Content:
     from forensics.knowledge.deployment import check_deployment
     from forensics.knowledge.finding import check_finding
-    from forensics.rulebook.load import check_rule
+    from forensics.rulebook.load import check_rule, not_followed
 
-    problems: list[ForensicsError] = []
+    problems: list[ForensicsError] = [not_followed(shown(path, root)).error(RuleError) for path in files.linked]
     rules = _each(files.rules, root, check_rule, RuleError, problems)
     findings = _each(files.findings, root, check_finding, FindingError, problems)
     deployments = _each(files.deployments, root, check_deployment, FindingError, problems)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -29,10 +30,18 @@ def rule_files(folder: Path) -> list[Path]:
     return sorted(p for end in ("*.yaml", "*.yml") for p in folder.rglob(end) if p.is_file())
 
 
+def linked_folders(folder: Path) -> list[Path]:
+    """Links to folders below a folder, sorted: their rules are not read."""
+    below = (Path(here, name) for here, names, _ in os.walk(folder) for name in names)
+    return sorted(path for path in below if path.is_symlink())
+
+
 def load_rules(folders: Iterable[Path], namespace: str = "") -> LoadedRules:
     """Read all rules below the folders. Of two rules with one id the first is kept and the second is a problem."""
     rules: dict[str, Rule] = {}
     problems: list[ForensicsError] = []
+    folders = tuple(folders)
+    problems += [not_followed(str(p)).error(RuleError) for folder in folders for p in linked_folders(folder)]
     for path in (p for folder in folders for p in rule_files(folder)):
         rule, found = check_rule(path, namespace)
         problems += [p.error(RuleError) for p in found if p.severity == "error"]
@@ -62,3 +71,9 @@ def duplicate(identity: str, path: str, other: str) -> Problem:
     """Two files with one id."""
     hint = "rename one, or say `override = true` for that folder in forensics.toml"
     return Problem("K008", f"the id `{identity}` is already taken by {other}", Span(path, 1), hint)
+
+
+def not_followed(path: str) -> Problem:
+    """A linked folder inside a knowledge base, whose files nobody reads."""
+    hint = "name the folder itself with --rules or --kb or in forensics.toml, or put its files here"
+    return Problem("K014", "this folder is a link, and what it holds is not read", Span(path, 1), hint)
