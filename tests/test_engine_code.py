@@ -10,8 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from forensics import analyze
 from forensics.engine import compiled_code
 from forensics.engine.worker import COMPILE_ABOVE, choose_engine
+from forensics.errors import UsageError
+from forensics.schema.options import Options
 
 pytestmark = pytest.mark.skipif(not compiled_code.available(), reason="numba is not installed")
 USE = "import sys; from forensics.engine.compiled_code import loops; print(len(loops()), 'numba' in sys.modules)"
@@ -82,6 +85,24 @@ def test_where_the_code_cannot_be_made_numpy_reads(monkeypatch: pytest.MonkeyPat
     compiled_code.loops.cache_clear()
     assert choose_engine("auto", COMPILE_ABOVE) == "numpy"
     assert choose_engine("compiled", 1) == "compiled", "who asks for it hears why it cannot be had"
+    with pytest.raises(UsageError, match=r"cannot be made .* \(TypeError: no such argument\)"):
+        compiled_code.loops()
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+def test_a_broken_numba_is_an_error_with_a_remedy(
+    processes: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its machine code cannot be loaded, as where llvmlite was built for another Python."""
+    log = tmp_path / "server.log"
+    log.write_text("[2026-01-05 10:00:00 TP0] Load weight begin.\n" * 4)
+    monkeypatch.setitem(sys.modules, "llvmlite.binding", None)
+    compiled_code.loops.cache_clear()
+    with pytest.raises(UsageError, match="numba that is here") as caught:
+        analyze([str(log)], Options(engine="compiled", processes=processes))
+    assert "Options(engine='numpy')" in caught.value.render()
+    assert not compiled_code.at_hand() and choose_engine("auto", COMPILE_ABOVE) == "numpy"
+    analyze([str(log)], Options(engine="auto"))
 
 
 def test_without_a_cache_nothing_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -46,6 +46,7 @@ _CONSTANTS = (MAX_RANK, ACCESS, AXES, AXIS0, CLASSES, CLOCK_AT, FRACTION_WIDTH, 
 _ELSEWHERE = ("llvm.", "memset", "memcpy", "memmove")
 """Functions that the machine code may call: LLVM's own and the C library's."""
 _DIGEST = hashlib.sha256().digest_size
+_REMEDY = "pip install -U 'sglang-forensics[fast]', or Options(engine='numpy'), which reads the same, more slowly"
 _alive: list[Any] = []
 
 
@@ -59,11 +60,21 @@ def available() -> bool:
 
 @cache
 def loops() -> dict[str, Loop]:
-    """The loops, ready to be called with numbers and addresses. UsageError where numba is missing."""
+    """The loops, ready to be called with numbers and addresses. UsageError where numba is missing or does not work."""
     if not available():
+        raise UsageError("the compiled engine needs numba", hint=_REMEDY)
+    try:
+        return _loaded()
+    except UsageError:
+        raise
+    except Exception as error:  # of whatever kind: numba, LLVM and numpy must fit together, and with the processor
+        said = " ".join(f"{type(error).__name__}: {error}".split())[:200]
         raise UsageError(
-            "the compiled engine needs numba", hint="pip install 'sglang-forensics[fast]', or Options(engine='numpy')"
-        )
+            f"the compiled engine cannot be made with the numba that is here ({said})", hint=_REMEDY
+        ) from error
+
+
+def _loaded() -> dict[str, Loop]:
     import llvmlite.binding as llvm
 
     llvm.initialize_native_target()
@@ -93,7 +104,7 @@ def at_hand() -> bool:
     """Whether the machine code is there already, so that it need not be made first."""
     if not available() or not any(any(folder.glob("kernel-*.o")) for folder in _folders()):
         return False
-    with suppress(ImportError, OSError):  # of a numba that does not load it is no use
+    with suppress(Exception):  # of a numba that does not load it is no use, whatever it raises
         import llvmlite.binding as llvm
 
         return _stored(f"kernel-{_key(llvm)}.o") is not None
@@ -136,7 +147,7 @@ def _made(llvm: Any) -> bytes:
         module.get_function(symbol).name = _symbol(name)
         strange = [f.name for f in module.functions if f.is_declaration and not f.name.startswith(_ELSEWHERE)]
         if strange:
-            raise UsageError(f"numba's code of {name} needs {', '.join(strange)}", hint="Options(engine='numpy')")
+            raise UsageError(f"numba's code of {name} needs {', '.join(strange)}", hint=_REMEDY)
         whole.link_in(module)
     whole.verify()
     return bytes(machine.emit_object(whole))
