@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+from pathlib import Path
 from typing import Any
 
 import typer
@@ -47,6 +48,21 @@ class LazyGroup(typer.core.TyperGroup):
         command = typer.main.get_command(app)
         command.name = cmd_name
         return command
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        if args and not args[0].startswith("-") and args[0] not in available():
+            ctx.fail(f"No such command '{args[0]}'.{_meant(args[0])}")
+        return super().resolve_command(ctx, args)
+
+
+def _meant(word: str) -> str:
+    """What a word that is no command was probably meant to be: the nearest command, or the log itself."""
+    from forensics.rulebook.located import nearest
+
+    near = nearest(word.lower(), available())
+    if near:
+        return f" Did you mean '{near}'?"
+    return f" Did you mean 'analyze {word}'?" if Path(word).exists() else ""
 
 
 app = typer.Typer(
