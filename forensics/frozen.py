@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import MISSING, Field, FrozenInstanceError, field, make_dataclass
 from dataclasses import fields as listed
 from functools import cache
-from inspect import get_annotations
+from inspect import get_annotations, signature
 from types import CodeType, FunctionType, MethodType
 from typing import Any, TypeVar, dataclass_transform, overload
 
@@ -41,7 +41,7 @@ def _frozen(cls: C, kw_only: bool) -> C:
     compared = tuple(name for name in names if fields[name].compare)
     space |= {
         "__slots__": names,
-        "__init__": _Later(lambda made: _init(made, fields, kw_only)),
+        "__init__": _Later(lambda made: _init(made, fields, kinds, kw_only)),
         "__setattr__": _refuse,
         "__delattr__": _refuse,
         "__getstate__": _Later(lambda made: _written(f"def __getstate__(self): return {_tuple(names)}", {})),
@@ -50,6 +50,8 @@ def _frozen(cls: C, kw_only: bool) -> C:
     }
     space.setdefault("__match_args__", () if kw_only else names)
     space.setdefault("__repr__", _repr)
+    if space.get("__doc__") is None:
+        space["__doc__"] = _Later(lambda made: f"{made.__name__}{signature(made)}".removesuffix(" -> None"))
     if "__eq__" not in space:
         space["__eq__"] = _Later(lambda made: _eq(compared))
         space["__hash__"] = _Later(lambda made: _written(f"def __hash__(self): return hash({_tuple(compared)})", {}))
@@ -84,24 +86,39 @@ def _field(given: Any) -> Field[Any]:
     return made
 
 
-def _init(owner: type, fields: dict[str, Field[Any]], kw_only: bool) -> Callable[..., None]:
+class _Made:
+    """Stands in a constructor's signature for what it makes where nothing is given, and reads as the call does."""
+
+    __slots__ = ("make",)
+
+    def __init__(self, make: Callable[[], Any]) -> None:
+        self.make = make
+
+    def __repr__(self) -> str:
+        return f"{self.make.__name__}()" if isinstance(self.make, type) else repr(self.make())
+
+
+def _init(owner: type, fields: dict[str, Field[Any]], kinds: dict[str, Any], kw_only: bool) -> Callable[..., None]:
     """The constructor: compiled code for as many fields, under this class's names and with its defaults."""
     made = tuple(one.default_factory is not MISSING for one in fields.values())
     code = _constructor(made, hasattr(owner, "__post_init__"))
     count = 1 if kw_only else 1 + len(fields)
     code = code.replace(co_varnames=("self", *fields), co_argcount=count, co_kwonlyargcount=1 + len(fields) - count)
-    known: dict[str, Any] = {"absent": MISSING}
+    known: dict[str, Any] = {}
     defaults: dict[str, Any] = {}
     for number, (name, one) in enumerate(fields.items()):
         known[f"set{number}"] = owner.__dict__[name].__set__
-        known[f"make{number}"] = one.default_factory
-        if made[number] or one.default is not MISSING:
+        if one.default_factory is not MISSING:
+            known[f"make{number}"] = one.default_factory
+            known[f"absent{number}"] = defaults[name] = _Made(one.default_factory)
+        elif one.default is not MISSING:
             defaults[name] = one.default
         elif defaults and not kw_only:
             raise TypeError(f"{owner.__name__}: {name} has no default and follows one that has")
     function = FunctionType(code, known, "__init__", None if kw_only else tuple(defaults.values()))
     function.__kwdefaults__ = defaults if kw_only else None
     function.__qualname__ = f"{owner.__qualname__}.__init__"
+    function.__annotations__ = {name: kinds[name] for name in fields} | {"return": None}
     return function
 
 
@@ -110,7 +127,7 @@ def _constructor(made: tuple[bool, ...], checked: bool) -> CodeType:
     """Code of a constructor for so many fields. `made`: which are made by a call where none is given; `checked`: the
     class looks at the whole afterwards."""
     words = [f"a{n}" for n in range(len(made))]
-    lines = [f"set{n}(self, {f'make{n}() if a{n} is absent else ' if m else ''}a{n})" for n, m in enumerate(made)]
+    lines = [f"set{n}(self, {f'make{n}() if a{n} is absent{n} else ' if m else ''}a{n})" for n, m in enumerate(made)]
     lines += ["self.__post_init__()"] if checked else []
     return _written(f"def __init__({', '.join(['self', *words])}):\n " + "\n ".join(lines or ["pass"]), {}).__code__
 
@@ -149,9 +166,11 @@ def _described(fields: dict[str, Field[Any]], kinds: dict[str, Any], kw_only: bo
 
 
 def _repr(self: Any) -> str:
+    """The constructor's call that gives an equal value."""
     shown = (f"{name}={getattr(self, name)!r}" for name, one in self.__dataclass_fields__.items() if one.repr)
     return f"{type(self).__qualname__}({', '.join(shown)})"
 
 
 def _refuse(self: object, name: str, value: object = None) -> None:
+    """Raise FrozenInstanceError: nothing of a frozen value changes."""
     raise FrozenInstanceError(f"cannot change field {name!r}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import inspect
 import pickle
+import pydoc
 import re
 from dataclasses import FrozenInstanceError, asdict, dataclass, field, fields, replace
 from pathlib import Path
@@ -14,6 +15,8 @@ import pytest
 
 import forensics
 from forensics.frozen import frozen
+from forensics.schema.options import Options
+from forensics.schema.report import LaunchInfo
 
 T = TypeVar("T")
 
@@ -104,7 +107,7 @@ def test_keyword_only_and_post_init() -> None:
 
 
 def test_wrong_calls_are_told_by_the_names_of_the_class() -> None:
-    assert str(inspect.signature(Ours.__init__)).startswith("(self, rank, name='decode', seen=")
+    assert str(inspect.signature(Ours.__init__)).startswith("(self, rank: 'int', name: 'str' = 'decode', seen: ")
     assert [p.kind.name for p in inspect.signature(Named).parameters.values()] == ["KEYWORD_ONLY"] * 2
     for call, said in (
         (lambda: Ours(), "missing 1 required positional argument: 'rank'"),
@@ -123,6 +126,23 @@ def test_wrong_calls_are_told_by_the_names_of_the_class() -> None:
 
     with pytest.raises(TypeError, match="second has no default"):
         Wrong(1, 2)
+
+
+def test_signatures_and_help_read_as_the_class_was_written() -> None:
+    said = "(rank: 'int', name: 'str' = 'decode', seen: 'dict[str, int]' = {}, lines: 'tuple[int, int]' = (0, 0))"
+    assert str(inspect.signature(Ours)) == said.replace("= {}", "= dict()") + " -> None"
+    assert str(inspect.signature(Named)) == "(*, first: 'int' = 1, second: 'str') -> None"
+
+    @frozen
+    class Bare:
+        ranks: tuple[int, ...] = field(default_factory=lambda: (0, 1))
+        named: Named = field(default_factory=lambda: Named(second="b"))
+
+    assert Bare.__doc__ == "Bare(ranks: 'tuple[int, ...]' = (0, 1), named: 'Named' = Named(first=1, second='b'))"
+    assert Bare().ranks == (0, 1)
+    for kind in (Ours, Bare, Options, LaunchInfo):
+        page = pydoc.render_doc(kind, renderer=pydoc.plaintext)
+        assert "MISSING" not in page and " object at 0x" not in page
 
 
 def test_classes_of_one_form_do_not_mix() -> None:
