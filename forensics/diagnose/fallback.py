@@ -54,7 +54,7 @@ def steps_for_unknown(case: Case, failure: Failure, group: Sequence[Case]) -> li
         found.append(_files(case, failure))
     if not found:
         found += _minimal(case)
-    if len(found) < FEW and (words := searchable(failure.text)):
+    if len(found) < FEW and not failure.mechanism.startswith("divergence") and (words := searchable(failure.text)):
         command = f"gh search issues --repo sgl-project/sglang {shlex.quote(words)}"
         found.append(NextStep(kind="datum", do="look for reports with the message's own words", command=command))
     return found

@@ -157,6 +157,20 @@ def _exit_code(case: Case, failure: Failure) -> General | None:
     ))  # fmt: skip
 
 
+def _astray(case: Case, failure: Failure) -> General | None:
+    """Stacks that stand in different calls, or timeouts in different collectives: who differs from the rest."""
+    stacks = failure.mechanism.startswith("divergence")
+    if not stacks and not failure.suspect_why.startswith("it waits in "):
+        return None
+    who = ", ".join(str(r) for r in failure.suspect_ranks[:8]) or "a rank"
+    told = failure.suspect_why.removeprefix("its stack ").removeprefix("it ")
+    why = f"{who} {told}: the ranks of a group must make the same collectives in the same order: no network fault"
+    title = f"{who[0].upper()}{who[1:]} {told}" if stacks else f"{who} waits in another collective than the others"
+    return General(title + _during(failure, ","), why, (_ground(case, failure, why),), (
+        ("requests, batch size and log of that rank in the minute before: what it did otherwise than the others", ""),
+    ))  # fmt: skip
+
+
 def _silent_rank(case: Case, failure: Failure) -> General | None:
     if failure.component in ("kv-transfer", "router"):
         return None
@@ -269,6 +283,7 @@ _READERS = (
     _leak,
     _exit_code,
     _lost_peer,
+    _astray,
     _silent_rank,
     _request,
 )

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 
 from forensics.schema.launch import STAGES, Launch, StageMark
 from forensics.schema.rank import Rank
+from forensics.timeline.behind import behind
 
 PROVED = {
     ("config", "begin"): "the arguments were read",
@@ -35,6 +36,9 @@ def limits(launch: Launch) -> list[str]:
     notes = [] if failed else _proved(launch)
     if launch.truncated_head:
         notes.append("not in the input: the head of the log; command, flags, release and early warnings are unknown")
+    late, words = ((), "") if failed else behind(launch)
+    if late:
+        notes.append(f"{_names(late)} is behind: {words}")
     if not launch.expected and launch.seen:
         who = _names(launch.seen)
         notes.append(f"lines of {who} only; how many ranks there are is unknown, so none can be called missing")

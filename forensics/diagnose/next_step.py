@@ -15,7 +15,7 @@ from forensics.diagnose.fill import filled, leaves_open
 from forensics.diagnose.general import General
 from forensics.diagnose.grounds import UNKNOWN
 from forensics.diagnose.relaunch import Change, command_with, experiment, has, text_of
-from forensics.diagnose.silent import COLLECT, steps_for_symptom
+from forensics.diagnose.silent import hang_data, steps_for_symptom
 from forensics.diagnose.tried import step_name, step_text
 from forensics.diagnose.verdict import ESTABLISHED, RULED_OUT, Judged
 from forensics.rulebook.case import Case
@@ -47,7 +47,7 @@ def next_steps(
     else:
         steps = _separating(case, live, alike, comparison, general, blind)
     if case.symptom == "hang" and (not proven or not steps):
-        steps = [*steps[: MAX_STEPS - 2], *_collected(COLLECT["hang"])]
+        steps = [*steps[: MAX_STEPS - 2], *_collected(hang_data(case))]
     elif case.symptom and not live:
         steps += steps_for_symptom(case, (case, *alike))
     distinct = {(s.do, s.command): s for s in steps}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from forensics.diagnose.relaunch import experiment
@@ -10,6 +11,7 @@ from forensics.rulebook.case import Case
 from forensics.schema.finding import FixStep
 from forensics.schema.report import NextStep
 from forensics.timeline.catalog_fix import check_changes
+from forensics.timeline.hang import dumps
 
 HANG = (
     ("the Python and native stacks of every scheduler while it hangs", "py-spy dump --native --pid PID"),
@@ -25,7 +27,9 @@ SLOW = (
     ("batch lines under load: running requests, queue, cuda graph, token usage, accept length", ""),
     ("where the CPU time of a scheduler goes", "py-spy top --pid PID"),
 )
-COLLECT = {"hang": HANG, "garbage": GARBAGE, "slow": SLOW}
+NATIVE = re.compile(r"^(?:nccl|cuda|cu[A-Z]|pthread|poll$|epoll|futex|0x)|::")
+"""Functions that only a dump with native frames shows."""
+COLLECT = {"garbage": GARBAGE, "slow": SLOW}
 """What to collect, by symptom."""
 _TRY: dict[str, tuple[tuple[FixStep, str], ...]] = {
     "garbage": (
@@ -41,6 +45,23 @@ _TRY: dict[str, tuple[tuple[FixStep, str], ...]] = {
         (FixStep("flag", "remove", "--disable-radix-cache"), "faster: prefixes were computed again"),
     ),
 }  # fmt: skip
+
+
+def hang_data(case: Case) -> tuple[tuple[str, str], ...]:
+    """What to collect of a standstill; not the stacks that the log holds already."""
+    found = dumps(case.blocks, case.launch.rows)
+    served = HANG if case.launch.reached in ("warmup", "serving") else HANG[:2]  # no batches before
+    if not found:
+        return served
+    held = {d.rank for d in found}
+    absent = [r for r in case.launch.expected if r not in held] if None not in held else []
+    dump = HANG[0][1]
+    if absent:
+        who = ", ".join(str(r) for r in absent[:8])
+        return ((f"the stacks of the ranks that no dump shows: {who}", dump), *served[1:])
+    if any(NATIVE.search(f.function) for d in found for f in d.frames):
+        return served[1:]
+    return (("the native frames below the Python stacks that the log holds", dump), *served[1:])
 
 
 def steps_for_symptom(case: Case, group: Sequence[Case]) -> list[NextStep]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from forensics.engine.table import STAMPED
@@ -12,6 +14,7 @@ from forensics.schema.launch import Failure
 
 MIN_SILENCE_S = 20.0
 _LOOK_BACK = 400
+_LAST_RECORDS = 6
 _BARE = frozenset({"progress", "text", "message"})
 """Kinds of lines that say what goes on without a time stamp."""
 
@@ -74,6 +77,16 @@ def last_work(case: Case, failure: Failure) -> Work | None:
         text = table.text(row).strip()
         if text and (time is not None or table.kind(row) in _BARE):
             return _work(text, row, None if time is None else end - time)
+    return None
+
+
+def last_record(case: Case) -> Work | None:
+    """What a launch was at where its log stops without a failure; None where the last records do not tell."""
+    for row in case.launch.rows[-_LAST_RECORDS:][::-1].tolist():
+        text = case.table.text(row).strip()
+        found = _work(text, row, None) if text else None
+        if found is not None:
+            return replace(found, why=f"the last such record of the log is: {text[:120]}")
     return None
 
 

@@ -148,9 +148,11 @@ def _advice_block(stream: Stream, rows: list[int]) -> list[Block]:
 
 
 def _faulthandler(stream: Stream, body: Tree[Token], rows: tuple[int, ...]) -> Block:
-    """Frames of the thread that was running (`Current thread`), else of the first one; printed innermost first."""
+    """Frames of the thread that was running (`Current thread`), else of the main one (a timer's dump names none), else
+    of the first one; printed innermost first."""
     threads = [c for c in body.children if isinstance(c, Tree)]
-    current = next((t for t in threads if str(t.children[0]).startswith("Current")), threads[0] if threads else None)
+    current = next((t for t in threads if str(t.children[0]).startswith("Current")), None)
+    current = current or next((t for t in threads if _is_main(t)), threads[0] if threads else None)
     tokens = [t for t in current.children if isinstance(t, Token) and t.type == "FRAME"] if current else []
     frames = tuple(_frame(t) for t in reversed(tokens))
     head = body.children[0]
@@ -159,6 +161,12 @@ def _faulthandler(stream: Stream, body: Tree[Token], rows: tuple[int, ...]) -> B
         raised = (Raised(_row(head), "Fatal Python error", head.partition(": ")[2], frames),)
     return Block("faulthandler", rows, stream.rank, _ranked_by(stream), raised, frames, not threads,
                  global_rank=stream.global_rank)  # fmt: skip
+
+
+def _is_main(thread: Tree[Token]) -> bool:
+    """Whether the outermost frame, printed last, is the module's own code."""
+    last = next((t for t in reversed(thread.children) if isinstance(t, Token) and t.type == "FRAME"), "")
+    return str(last).rstrip().endswith(" in <module>")
 
 
 def _pyspy(stream: Stream, body: Tree[Token], rows: tuple[int, ...]) -> Block:

@@ -36,6 +36,7 @@ from forensics.grammar.block_stream import (
     Stream,
     announces,
     is_error,
+    whole_dump,
 )
 from forensics.schema.rank import Rank
 
@@ -258,7 +259,7 @@ class Stitcher:
         if line.terminal == "WATCH" and not is_error(line.text):
             self.current = None
             return
-        joins = stream is not None and JOINS.get(line.terminal) == stream.kind
+        joins = stream is not None and JOINS.get(line.terminal) == stream.kind and not whole_dump(stream)
         if line.terminal == "WHAT" and stream is None:
             stream = next((s for s in reversed(self.open) if s.kind == "terminate" and len(s.tokens) == 1), None)
             joins = stream is not None

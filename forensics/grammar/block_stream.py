@@ -112,3 +112,12 @@ def is_error(text: str) -> bool:
 def announces(text: str) -> bool:
     lowered = text.lower()
     return any(word in lowered for word in ("exception", "error", "fail", "traceback", "crash"))
+
+
+def whole_dump(stream: Stream) -> bool:
+    """Whether a faulthandler dump that no crash printed is complete: its last thread is the main one, which ends in
+    the module's own code. Another process' dump may follow without a line between them."""
+    if stream.kind != "faulthandler" or stream.tokens[0][0] == "FATAL":
+        return False
+    last = next((text for terminal, _, text in reversed(stream.tokens[-4:]) if terminal == "FRAME"), "")
+    return last.rstrip().endswith(" in <module>")

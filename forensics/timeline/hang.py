@@ -17,7 +17,7 @@ from forensics.timeline.lookup import Rows
 
 WAITS = re.compile(
     r"all_reduce|allreduce|broadcast|all_gather|barrier|reduce_scatter|\brecv\b|\bsend\b|synchronize|\bwait\b|all_to_all|scatter|poll"
-    r"|item|tolist|cpu\b|ncclAllReduce|cudaGraphLaunch|cuGraphLaunch"
+    r"|item|tolist|cpu\b|ncclAllReduce|cudaGraphLaunch|cuGraphLaunch|^replay$"
 )
 _LIBRARY = re.compile(
     r"(?:^|/)(?:torch|threading|multiprocessing|contextlib|asyncio|concurrent|importlib|selectors)[/.]|<string>"
@@ -77,7 +77,9 @@ def divergence(table: EventTable, blocks: tuple[Block, ...], inside: Rows) -> Fa
     if least == max(counts.values()) and len(odd) > 1:
         odd = odd[-1:] if len(found) == 2 else odd
     one = next((d for d in odd if d.rank is not None), odd[0])
-    if not any(WAITS.search(f.function) for f in one.frames):
+    others = [d for d in found if counts[d.calls] != least]
+    left_out = _listens(one.frames) and bool(others) and all(_at_work(d.frames) for d in others)
+    if not left_out and not any(WAITS.search(f.function) for f in one.frames):
         return None
     most = counts.most_common(1)[0][0]
     frame = _telling(one.frames)
@@ -121,8 +123,9 @@ def standing(table: EventTable, blocks: tuple[Block, ...], inside: Rows) -> int 
     """Row of the first of the stacks with which a launch ends, where somebody took them of schedulers at work.
 
     Nobody looks at the stacks of a server that goes on: with no line of the server after them they report a
-    standstill. An idle loop proves nothing, and a stack that a time-out or a death printed speaks for itself."""
-    taken = [b for b in blocks if b.kind == "py-spy" and not b.truncated and _inside(inside, b.head)]
+    standstill. An idle loop proves nothing, and a stack that a death printed speaks for itself."""
+    kinds = ("py-spy", "faulthandler")
+    taken = [b for b in blocks if b.kind in kinds and not b.truncated and not b.raised and _inside(inside, b.head)]
     if not taken or not any(_at_work(b.frames) for b in taken):
         return None
     head, last = min(b.head for b in taken), max(b.rows[-1] for b in taken)
@@ -133,7 +136,7 @@ def standing(table: EventTable, blocks: tuple[Block, ...], inside: Rows) -> int 
     return head
 
 
-_LOOKING = frozenset({"py-spy", "text", "blank", "command", "shell", "faulthandler"})
+_LOOKING = frozenset({"py-spy", "text", "blank", "command", "shell", "faulthandler", "frame", "frame-source"})
 """Kinds of the lines that a person's terminal holds around a dump."""
 _WORK = re.compile(
     r"^(?:run_batch|forward\w*|capture\w*|replay|all_reduce|process_batch\w*|prepare_\w+|load_\w+|verify)$|^nccl[A-Z]\w+"

@@ -9,7 +9,7 @@ from forensics.engine.table import HEADED, EventTable
 from forensics.late import Late
 from forensics.schema.launch import Launch
 from forensics.schema.rank import Rank
-from forensics.timeline import roles
+from forensics.timeline import collectives, roles
 from forensics.timeline.episodes import Episode
 from forensics.timeline.firsts import firsts
 from forensics.timeline.lookup import rows_of_shapes, within
@@ -51,6 +51,10 @@ def suspects(table: EventTable, launch: Launch, episode: Episode, others: list[E
     every = launch.expected or launch.seen
     if fault.key == "divergence":
         return (tuple(r for r in episode.ranks), fault.go_to)
+    odd = collectives.odd_one(episode.faults) if fault.key == "collective-timeout" else None
+    if odd is not None:
+        number, why = odd
+        return (_by_number(launch, number), why if every else f"global rank {number}: {why}")
     if fault.key == "collective-timeout" and not every:
         return (), _missing_number(episode)
     if fault.source == "cuda-assert" or len(every) < 2:
@@ -66,9 +70,9 @@ def suspects(table: EventTable, launch: Launch, episode: Episode, others: list[E
         return _unfinished(launch, every)
     if fault.key == "child-died":
         return _dead_child(fault.text, every)
-    odd = _odd_batch(table, launch) if fault.key == "watchdog" else NOBODY
-    if odd[0]:
-        return odd
+    held = _odd_batch(table, launch) if fault.key == "watchdog" else NOBODY
+    if held[0]:
+        return held
     spoke = reporters(episode, [episode] if fault.key == "collective-timeout" else others, launch)
     if episode.nature == roles.VICTIM:
         return _silent(every, spoke, fault.key, launch)
