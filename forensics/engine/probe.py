@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from itertools import pairwise
 
-from forensics.engine.mask import DIGITS_TO_ZERO
+from forensics.engine.mask import DIGITS_TO_ZERO, HEX_WORD
 from forensics.engine.numbers import day_of
 from forensics.frozen import frozen
 from forensics.grammar.header import CLOCK, FULL, MONTH_DAY, SLURM, Stamp, headers
@@ -65,8 +65,9 @@ def find_preamble(masked: list[str], forced: str | None) -> str | None:
         if at <= 0:
             continue
         head = grammar.split(mask)
-        if not head.header or head.body_at == at:  # the second: a launcher's logger around the server's own header
-            found[_LEVEL.sub(ANY_LEVEL, _ZEROS.sub(r"\\d+", re.escape(mask[:at])))] += 1
+        # a bare stamp says nothing of the writer; a header that ends here is a launcher's around the server's own
+        if head.header in ("", "H_BRACKETS") or head.body_at == at:
+            found[_LEVEL.sub(ANY_LEVEL, _pattern(mask[:at]))] += 1
     frequent = sorted(pattern for pattern, count in found.items() if count >= 3 and count * 20 >= len(masked))
     if not frequent:
         return _before_traceback(masked)
@@ -87,8 +88,18 @@ def _before_traceback(masked: list[str]) -> str | None:
         prefix = mask[:at]
         held = sum(other.startswith(prefix) for other in masked)
         if prefix.strip() and len(masked) >= LEAST_LINES and held * 5 >= len(masked) * 4:
-            return _ZEROS.sub(r"\\d+", re.escape(prefix))
+            return _pattern(prefix)
     return None
+
+
+def _pattern(prefix: str) -> str:
+    """Pattern of a masked prefix. An id in it (of a pod, of a log stream) is masked as a whole where a line is looked
+    up without its ids, so that its letters must not be asked for."""
+    parts, at = [], 0
+    for word in HEX_WORD.finditer(prefix):
+        parts += [_ZEROS.sub(r"\\d+", re.escape(prefix[at : word.start()])), "[0-9a-fA-F]+"]
+        at = word.end()
+    return "".join(parts) + _ZEROS.sub(r"\\d+", re.escape(prefix[at:]))
 
 
 class _Stamps:
