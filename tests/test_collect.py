@@ -19,7 +19,8 @@ from forensics.collect.bundle import Wish, write_bundle
 from forensics.collect.logs import copied, window_of
 from forensics.errors import InputError
 from forensics.ingest.bundle import is_bundle, open_bundle, read_member
-from forensics.ingest.inputs import is_log_name, open_inputs
+from forensics.ingest.folder import is_log_name
+from forensics.ingest.inputs import open_inputs
 
 ROOT = Path(__file__).parent.parent
 CRASH = ROOT / "samples/cases/run-gpu2-tp2_nan/log.txt"

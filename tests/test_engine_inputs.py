@@ -6,6 +6,7 @@ import gzip
 import io
 import os
 import sys
+from contextlib import suppress
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -14,15 +15,15 @@ import zstandard
 
 from forensics.engine.scan import scan
 from forensics.errors import InputError
-from forensics.ingest import spool
-from forensics.ingest.inputs import open_inputs
+from forensics.ingest import folder, inputs, spool
+from forensics.ingest.inputs import expand, open_inputs
 from forensics.ingest.sources import node_hint
 
 TEXT = b"[2026-05-04 10:00:01 TP0] hello\n"
 
 
-def names(folder: Path, *inputs: str) -> list[str]:
-    return [Path(s.name).name for s in open_inputs([str(folder / i) for i in inputs]).sources]
+def names(place: Path, *given: str) -> list[str]:
+    return [Path(s.name).name for s in open_inputs([str(place / i) for i in given]).sources]
 
 
 def test_folder_takes_log_like_files_and_reports_the_rest_never(tmp_path: Path) -> None:
@@ -150,3 +151,75 @@ def test_file_truncated_after_open_is_no_endless_loop(tmp_path: Path) -> None:
 )
 def test_node_hint(name: str, node: str | None) -> None:
     assert node_hint(name) == node
+
+
+SERVER = "[2026-01-05 10:00:00 TP0] server_args=ServerArgs(model_path='/m')\n"
+
+
+def test_of_a_huge_folder_the_logs_that_speak_of_a_server_are_read_and_the_rest_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(folder, "MAX_LOGS", 4)
+    for number in range(4):
+        (tmp_path / f"boot{number}.log").write_text("systemd: started a unit\n")
+    assert len(open_inputs([str(tmp_path)]).sources) == 4, "as many as one incident has are taken as they are"
+    (tmp_path / "app").mkdir()
+    (tmp_path / "app" / "rank.log").write_text(SERVER)
+    (tmp_path / "app" / "late.log").write_text("x\n" * 50_000 + SERVER)
+    with gzip.open(tmp_path / "app" / "old.log.1.gz", "wt") as file:
+        file.write(SERVER)
+    found = open_inputs([str(tmp_path)])
+    assert [Path(s.name).name for s in found.sources] == ["late.log", "old.log.1.gz", "rank.log"]
+    assert [(p.code, p.path, p.message) for p in found.problems] == [
+        ("input-huge-folder", str(tmp_path), "of 7 files with a log's name 3 show a server's words, and the others were "
+         "not read"),
+    ]  # fmt: skip
+    assert "forensics fleet" in found.problems[0].hint
+    for number in range(3):
+        (tmp_path / "app" / f"rank{number}.log").write_text(SERVER)
+    found = open_inputs([str(tmp_path)])
+    assert len(found.sources) == 4 and found.problems[0].message.endswith("; of 6 logs the first 4 were read")
+
+
+def test_of_a_folder_that_is_too_large_to_walk_the_upper_levels_are_looked_at(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "a" / "deep" / "deeper").mkdir(parents=True)
+    (tmp_path / "a" / "deep" / "deeper" / "lost.log").write_text(SERVER)
+    (tmp_path / "z.log").write_text(SERVER)
+    for inside in ("node_modules", ".git"):
+        (tmp_path / inside).mkdir()
+        (tmp_path / inside / "x.log").write_text(SERVER)
+    assert names(tmp_path, ".") == ["lost.log", "z.log"]
+    monkeypatch.setattr(folder, "MAX_ENTRIES", 4)
+    found = open_inputs([str(tmp_path)])
+    assert [Path(s.name).name for s in found.sources] == ["z.log"]
+    assert "4 files and folders were looked at" in found.problems[0].message
+
+
+def test_a_huge_folder_without_a_servers_log_is_an_error_that_says_what_to_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(folder, "MAX_LOGS", 2)
+    for number in range(3):
+        (tmp_path / f"boot{number}.log").write_text("systemd: started a unit\n")
+    with pytest.raises(InputError, match="of 3 files with a log's name none shows a server's words") as caught:
+        open_inputs([str(tmp_path)])
+    assert "name the folder of one incident" in caught.value.hint
+
+
+def test_the_kernels_folders_are_not_walked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(folder, "MAX_ENTRIES", 3000)
+    monkeypatch.setattr(folder, "MAX_LOGS", 100_000)
+    with suppress(InputError):
+        for path in expand("/").logs:
+            assert path.parts[1] not in ("proc", "sys", "dev")
+
+
+def test_a_glob_with_too_many_files_says_how_many_were_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(inputs, "MAX_FILES", 2)
+    for number in range(3):
+        (tmp_path / f"rank{number}.log").write_text(SERVER)
+    found = open_inputs([str(tmp_path / "*.log")])
+    assert len(found.sources) == 2
+    assert [p.message for p in found.problems] == ["of 3 files that match the first 2 were read"]

@@ -28,7 +28,7 @@ class Jail:
             raise InputError("no log was named", hint="give `paths`, relative to the root folder")
         found: list[Path] = []
         for name in names:
-            found += [self.file(str(path)) for path in expand(str(self._inside(name)))]
+            found += [self.file(str(path)) for path in expand(str(self._inside(name))).logs]
         if len(found) > MAX_FILES:
             raise InputError(f"{len(found)} files are named, more than {MAX_FILES}", hint="name fewer of them")
         return list(dict.fromkeys(found))

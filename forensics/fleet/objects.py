@@ -10,7 +10,8 @@ from typing import Any
 
 from forensics.errors import ForensicsError, InputError
 from forensics.frozen import frozen
-from forensics.ingest.inputs import expand, is_log_file
+from forensics.ingest.folder import is_log_file
+from forensics.ingest.inputs import expand
 from forensics.schema.report import ProblemInfo
 
 _URL = re.compile(r"[a-z][a-z0-9+.-]*://", re.I)
@@ -84,13 +85,13 @@ def _walk(name: str) -> list[Path]:
     """As `analyze` finds them, but without its bound on the number of files of one incident."""
     path = Path(name)
     if not path.is_dir():
-        return expand(name)
+        return list(expand(name).logs)
     found = [
         p
         for p in path.rglob("*")
         if p.is_file() and is_log_file(p) and not any(s.startswith(".") for s in p.relative_to(path).parts)
     ]
-    return sorted(found) or expand(name)
+    return sorted(found) or list(expand(name).logs)
 
 
 def _remote(name: str, storage: Storage) -> list[LogObject]:

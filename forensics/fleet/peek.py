@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-import io
 import math
 import os
 import re
 import tempfile
-import zlib
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from itertools import chain
@@ -17,7 +15,6 @@ from pathlib import Path
 from typing import BinaryIO, cast
 
 import numpy as np
-import zstandard
 
 from forensics.engine.scan import scan
 from forensics.errors import ForensicsError, InputError
@@ -26,14 +23,13 @@ from forensics.fleet.worker import begin_worker
 from forensics.frozen import frozen
 from forensics.ingest.inputs import looks_binary
 from forensics.ingest.sources import Source, node_hint
-from forensics.ingest.spool import compression_of
+from forensics.ingest.spool import compression_of, unfolded
 from forensics.schema.options import Options
 
 PEEK = 64 << 10
 """Bytes read at each end of a log."""
 SHARE = 16
 """Objects that one process looks at in one go."""
-_UNFOLDED = 1 << 20
 _ADDRESS = re.compile(
     rb"(?:dist_init_addr['\"]?[=:] ?|--dist-init-addr[= ]|--nccl-init-addr[= ])['\"]?([\w.\-:\[\]]{3,200})"
 )
@@ -83,7 +79,7 @@ def peek(item: LogObject, storage: Storage, stall: float = 60.0) -> Peek:
         return Peek(node=node_hint(item.name))
     digest = hashlib.sha256(len(head).to_bytes(8, "big") + head + tail).hexdigest()[:32]
     if compression_of(head):
-        head, tail = _unfolded(head), b""
+        head, tail = unfolded(head), b""
     if not head or looks_binary(head):
         return Peek(node=node_hint(item.name), digest=digest)
     first, last = _times(head, item.name)
@@ -109,17 +105,6 @@ def _ends(item: LogObject, storage: Storage, stall: float) -> tuple[bytes, bytes
 def _found(pattern: re.Pattern[bytes], data: bytes) -> str:
     match = pattern.search(data)
     return match[1].decode("utf-8", "replace") if match else ""
-
-
-def _unfolded(head: bytes) -> bytes:
-    """What the first bytes of a compressed log unfold to, bounded."""
-    try:
-        if compression_of(head) == "gz":
-            return zlib.decompressobj(31).decompress(head, _UNFOLDED)
-        reader = zstandard.ZstdDecompressor(max_window_size=1 << 27).stream_reader(io.BytesIO(head))
-        return bytes(reader.read(_UNFOLDED))
-    except (zlib.error, zstandard.ZstdError):
-        return b""
 
 
 def _times(data: bytes, name: str) -> tuple[float | None, float | None]:

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 from forensics.errors import InputError, UsageError
 from forensics.fleet.objects import LogObject, Storage
 from forensics.frozen import frozen
-from forensics.ingest.inputs import is_log_name
+from forensics.ingest.folder import is_log_name
 
 T = TypeVar("T")
 MISSING, DENIED, SLOW, BROKEN, LARGE = (

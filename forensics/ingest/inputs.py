@@ -7,14 +7,14 @@ import os
 import re
 import stat
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Sequence
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, BinaryIO, cast
 
 from forensics.errors import InputError
 from forensics.frozen import frozen
 from forensics.ingest.bundle import is_bundle, is_member, open_bundle, open_member
+from forensics.ingest.folder import Folder, is_log_name, logs_of
 from forensics.ingest.sources import Source, node_hint
 from forensics.ingest.spool import compression_of, spool, unpack
 from forensics.schema.options import Options
@@ -22,12 +22,10 @@ from forensics.schema.options import Options
 if TYPE_CHECKING:
     from forensics.schema.report import ProblemInfo
 
-_LOG_NAME = re.compile(
-    r"(?:\.(?:log|txt|out|err|jsonl?)|^(?:stdout|stderr|server|log)[^/]*)(?:[.-]\d[\w-]*)?(?:\.(?:gz|zst))?$", re.I
-)
 _ROTATED = re.compile(r"^(?P<stem>.+?)\.(?P<age>\d{1,3})(?:\.(?:gz|zst))?$")
 _COMPRESSED = re.compile(r"\.(?:gz|zst)$")
 MAX_FILES = 4096
+"""Files that one glob stands for."""
 
 
 @frozen
@@ -58,7 +56,10 @@ def open_inputs(names: Sequence[str | Path], options: Options | None = None) -> 
             elif is_member(name):
                 sources.append(_checked(open_member(name)))
             else:
-                paths += expand(name)
+                found = expand(name)
+                paths += found.logs
+                if found.left_out is not None:
+                    _note(found.left_out, name, [], problems)
         except InputError as failure:
             _note(failure, name, failures, problems)
     for path in order_rotated(list(dict.fromkeys(paths))):
@@ -80,62 +81,28 @@ def _note(failure: InputError, path: str, failures: list[InputError], problems: 
     failures.append(failure)
     from forensics.schema.report import ProblemInfo  # the models take as long to load as a small log to read
 
-    problems.append(ProblemInfo(message=failure.message, path=path, code=failure.code, hint=failure.hint))
+    message = failure.message.removeprefix(f"{path}: ")  # beside the path, which every output puts before it
+    problems.append(ProblemInfo(message=message, path=path, code=failure.code, hint=failure.hint))
 
 
-def expand(name: str) -> list[Path]:
-    """Paths that one name stands for, sorted: itself, the log-like files of a folder, the matches of a glob."""
+def expand(name: str) -> Folder:
+    """What one name stands for: itself, the log-like files of a folder, the matches of a glob, sorted."""
     path = Path(name)
     if path.is_dir():
-        found = sorted(p for p in _walk(path) if is_log_file(p))
-        if not found:
-            raise InputError(
-                f"{name}: the folder holds no log-like file",
-                code="input-empty-folder",
-                hint="name the files themselves; *.log, *.txt, *.out, *.err and rotated names are found alone",
-            )
-        return found[:MAX_FILES]
+        return logs_of(path)
     if path.exists():
-        return [path]
+        return Folder((path,))
     if any(c in name for c in "*?["):
         matches = sorted(Path(p) for p in glob.glob(name, recursive=True) if Path(p).is_file())  # noqa: PTH207
-        if matches:
-            return matches[:MAX_FILES]
-        raise InputError(f"{name}: no file matches", code="input-missing", hint="quote the glob, or check the folder")
+        if not matches:
+            raise InputError(
+                f"{name}: no file matches", code="input-missing", hint="quote the glob, or check the folder"
+            )
+        more = f"{name}: of {len(matches):,} files that match the first {MAX_FILES:,} were read"
+        hint = "name fewer; many incidents at once: forensics fleet"
+        told = InputError(more, code="input-too-many", hint=hint) if len(matches) > MAX_FILES else None
+        return Folder(tuple(matches[:MAX_FILES]), told)
     raise InputError(f"{name}: no such file or folder", code="input-missing", hint="check the path")
-
-
-def is_log_name(name: str) -> bool:
-    """Whether a file of this name in a folder or an archive is taken for a log."""
-    return _LOG_NAME.search(name) is not None
-
-
-def is_log_file(path: Path) -> bool:
-    """Whether a file of a folder is taken: by its name, and a `.json` only where each line is an object of its own
-    (an export of journald or a container engine; not a configuration, not a report that lies beside the log)."""
-    if not is_log_name(path.name) or path.suffix.lower() != ".json":
-        return is_log_name(path.name)
-    try:
-        with path.open("rb") as handle:
-            head = handle.read(1 << 16)
-    except OSError:
-        return True  # opening it will say what is wrong
-    first, newline, _ = head.lstrip().partition(b"\n")
-    return first.startswith(b"{") and (first.rstrip().endswith(b"}") or not newline)
-
-
-def _walk(folder: Path) -> Iterator[Path]:
-    """Files below a folder, hidden ones left out; what cannot be read or goes away meanwhile is passed over."""
-    count = 0
-    for here, folders, files in os.walk(folder):
-        folders[:] = sorted(name for name in folders if not name.startswith("."))
-        for name in sorted(files):
-            count += 1
-            if count > 20 * MAX_FILES:
-                return
-            with suppress(OSError):  # a link that leads where this user may not look
-                if not name.startswith(".") and (path := Path(here, name)).is_file():
-                    yield path
 
 
 def rotation_of(name: str) -> tuple[str, int]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import io
 import tempfile
 import zlib
 from collections.abc import Iterator
@@ -27,6 +28,17 @@ def compression_of(head: bytes) -> str | None:
     if head.startswith(GZIP_MAGIC):
         return "gz"
     return "zst" if head.startswith(ZSTD_MAGIC) else None
+
+
+def unfolded(head: bytes) -> bytes:
+    """What the first bytes of a compressed log unfold to, bounded."""
+    try:
+        if compression_of(head) == "gz":
+            return zlib.decompressobj(31).decompress(head, _STEP)
+        reader = zstandard.ZstdDecompressor(max_window_size=1 << 27).stream_reader(io.BytesIO(head))
+        return bytes(reader.read(_STEP))
+    except (zlib.error, zstandard.ZstdError):
+        return b""
 
 
 def spool(stream: IO[bytes], name: str, compressed_size: int | None = None) -> tuple[BinaryIO, int, tuple[str, ...]]:
