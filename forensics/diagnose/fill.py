@@ -6,11 +6,15 @@ import re
 from dataclasses import replace
 
 from forensics.diagnose.tried import step_name
+from forensics.late import Late
 from forensics.rulebook.case import Case
 from forensics.schema.facts import Value
 from forensics.schema.finding import FixStep
 
 _DIVIDES = re.compile(r"\b(\d{1,9})\)? (?:is|are) not divisible by (?:\w{1,30} ?= ?|\w{1,30} \(?)?(\d{1,6})\b")
+_CHOICE = Late(r"invalid choice: '?([\w.+-]{1,80})'? \(choose from (.{1,4000})")
+_NEAR = 70
+"""rapidfuzz ratio from which a listed value may be the one that was meant."""
 _OPEN = re.compile(r"<[^<>]*>")
 _MEM_STEP, _MEM_HIGH, _MEM_LOW = 0.08, 0.92, 0.3
 """Fractions of GPU memory: a change that matters, and the range in which a server still starts."""
@@ -27,7 +31,9 @@ def filled(step: FixStep, case: Case) -> tuple[str, FixStep | None]:
     fact = case.launch.facts.get(f"{'args' if step.kind == 'flag' else 'env'}.{step_name(step)}")
     here = fact.value if fact is not None else None
     failure = case.launch.failure(case.launch.first_failure)
+    tp = case.launch.facts.get("args.tp_size")
     value = suggested(step.name, step.value or "", here, failure.text if failure is not None else "")
+    value = value or _part_of(step.value or "", here, tp.value if tp is not None else None)
     told = [f"now {here}"] if here not in (None, "", False) else []
     told += [f"try {value}"] if value is not None else []
     aside = f" ({'; '.join(told)})" if told else ""
@@ -38,7 +44,7 @@ def filled(step: FixStep, case: Case) -> tuple[str, FixStep | None]:
 def suggested(name: str, wanted: str, here: Value, failure: str) -> str | None:
     """The value that the numbers of a failure's text, or the present value, suggest for a flag; None where none do.
     `wanted` is the open value (`<lower>`)."""
-    return _divisor(failure, here) or _fraction(name, wanted, here)
+    return _divisor(failure, here) or _fraction(name, wanted, here) or _nearest(wanted, failure)
 
 
 def _divisor(failure: str, here: Value) -> str | None:
@@ -50,6 +56,25 @@ def _divisor(failure: str, here: Value) -> str | None:
     divisors = [n for n in range(parts - 1, 0, -1) if total % n == 0]
     powers = [n for n in divisors if n & (n - 1) == 0 and n > 1]
     return str(powers[0] if powers else divisors[0])
+
+
+def _part_of(wanted: str, here: Value, tp: Value) -> str | None:
+    """The largest size below the present one that divides the tensor-parallel size."""
+    if "divisor of the TP size" not in wanted or not isinstance(here, int) or not isinstance(tp, int) or tp < 1:
+        return None
+    return next((str(n) for n in range(min(here - 1, tp), 0, -1) if tp % n == 0), None)
+
+
+def _nearest(wanted: str, failure: str) -> str | None:
+    """The listed value that the refused one is a misspelling of."""
+    found = _CHOICE.search(failure) if "the message lists" in wanted else None
+    if found is None:
+        return None
+    from rapidfuzz import fuzz, process  # asked for refused values only
+
+    listed = re.findall(r"[\w.+-]{1,80}", found[2])
+    best = process.extractOne(found[1], listed, scorer=fuzz.ratio, score_cutoff=_NEAR)
+    return best[0] if best else None
 
 
 def _fraction(name: str, wanted: str, here: Value) -> str | None:

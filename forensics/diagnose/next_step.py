@@ -14,8 +14,9 @@ from forensics.diagnose.fallback import steps_for_unknown
 from forensics.diagnose.fill import filled, leaves_open
 from forensics.diagnose.general import General
 from forensics.diagnose.grounds import UNKNOWN
-from forensics.diagnose.relaunch import Change, command_with, experiment, has, text_of
+from forensics.diagnose.relaunch import Change, command_with, experiment, has, how, text_of
 from forensics.diagnose.silent import hang_data, steps_for_symptom
+from forensics.diagnose.steps_here import steps_for
 from forensics.diagnose.tried import step_name, step_text
 from forensics.diagnose.verdict import ESTABLISHED, RULED_OUT, Judged
 from forensics.rulebook.case import Case
@@ -28,6 +29,7 @@ _WAITS = re.compile(r"(?i)time_?out|wait(?:ing)?_(?:secs|seconds|time)|-timeout\
 """Settings that make somebody wait longer."""
 _CONDITION = re.compile(r"(?i)(?:only )?(?:if|where|when)\b")
 """Begins the note of a step that is meant for some launches of its finding only."""
+_RELATION = {"at-least": ">=", "exact": "==", "below": "<"}
 _COMMAND = re.compile(r"(?:python3?|nvidia-smi|forensics|grep|dmesg|py-spy|cat|pip|ls|free|docker|kubectl|env) ")
 
 
@@ -94,11 +96,12 @@ def _direct(general: General | None) -> tuple[tuple[str, str], ...]:
 def _look(case: Case, judged: Judged) -> NextStep | None:
     """The first thing to do by hand for a hypothesis; None where all that it knows are switches."""
     finding = judged.candidate.finding
-    step = next((s for s in finding.fix if s.kind in ("host", "other")), None)
-    step = step or next((s for s in finding.fix if s.kind == "package" or not _concrete(s)), None)
+    steps = steps_for(finding, case)
+    step = next((s for s in steps if s.kind in ("host", "other")), None)
+    step = step or next((s for s in steps if s.kind == "package" or not _concrete(s)), None)
     if step is None:
         return None
-    return _by_hand(case, step, judged, _passing(finding))
+    return _by_hand(case, (step,), judged, _passing(finding))
 
 
 def _passing(finding: Finding) -> str:
@@ -108,19 +111,20 @@ def _passing(finding: Finding) -> str:
 
 def _verify(case: Case, live: Sequence[Judged], others: Sequence[Case]) -> list[NextStep]:
     """An established cause needs no experiment to separate it, only the relaunch that proves the fix; where a launch of
-    the input is that relaunch, its setting is what to keep. A value that the reader must choose comes first where the
-    page has it first, and a step for some launches only comes last, with its condition."""
+    the input is that relaunch, its setting is what to keep. What a person does, or a value that the reader must choose,
+    comes first where the page has it first, and a step for some launches only comes last, with its condition."""
     finding, shows = live[0].candidate.finding, _passing(live[0].candidate.finding)
-    changes = check_changes(finding.fix, case.launch.version)
+    steps = steps_for(finding, case)
+    changes = check_changes(steps, case.launch.version)
     choices: list[NextStep] = []
     aside: list[Change] = []
     for change in changes:
-        choice = next((s for s in change if _open(s)), None)
-        if choice is not None and not choices and not _conditional(case, change):
-            choices.append(_by_hand(case, choice, live[0], shows))
         if not all(_concrete(step) for step in change):
+            by_hand = any(_open(step) for step in change) or not _runs(change[0])
+            if not choices and by_hand and not _conditional(case, change):
+                choices.append(_by_hand(case, change, live[0], shows))
             continue
-        longer = _WAITS.search(change[0].name) and change[0].name != finding.fix[0].name
+        longer = _WAITS.search(change[0].name) and change[0].name != steps[0].name
         if has(case, change) or longer:  # a longer time-out is the cure only where the page puts it first
             continue
         tried = [c for c in others if has(c, change)]
@@ -131,10 +135,7 @@ def _verify(case: Case, live: Sequence[Judged], others: Sequence[Case]) -> list[
             aside.append(change)
         elif not tried:
             return [*choices, experiment(case, change, live[:1], f"the fix holds when the relaunch shows: {shows}")]
-    by_hand = [c[0] for c in changes if not _runs(c[0]) and not (_open(c[0]) and _conditional(case, c))]
-    if by_hand:
-        return [_by_hand(case, by_hand[0], live[0], shows)]
-    return [*choices, *(_aside(case, change, live[0], shows) for change in aside[:1] if not choices)]
+    return choices or [_aside(case, change, live[0], shows) for change in aside[:1]]
 
 
 def _aside(case: Case, change: Change, judged: Judged, shows: str) -> NextStep:
@@ -151,7 +152,7 @@ def _conditional(case: Case, change: Change) -> bool:
     """Whether a change is for some launches only, and the log does not show that this is one: what is to be taken out
     must be there."""
     leader = change[0]
-    if not _CONDITION.match(leader.note):
+    if leader.when is None and not _CONDITION.match(leader.note):
         return False
     fact = case.launch.facts.get(f"{'args' if leader.kind == 'flag' else 'env'}.{step_name(leader)}")
     return not (leader.op == "remove" and fact is not None and fact.value not in (None, "", False))
@@ -174,14 +175,16 @@ def _keep(good: Case, change: Change, judged: Judged) -> NextStep:
     )
 
 
-def _by_hand(case: Case, step: FixStep, judged: Judged, shows: str) -> NextStep:
-    """A fix that a person carries out: a package, the host, a sentence, or a value that must be chosen first."""
-    relation = {"at-least": ">=", "exact": "==", "below": "<"}.get(step.op, "")
-    command = f"pip install '{step.name}{relation}{step.version}'" if step.kind == "package" else ""
-    do = f"install {step.name} {relation}{step.version} and relaunch" if command else step.do or step_text(step)
+def _by_hand(case: Case, change: Change, judged: Judged, shows: str) -> NextStep:
+    """A fix that a person carries out: packages, the host, a sentence, or a value that must be chosen first."""
+    step = next((s for s in change if _open(s)), change[0])
+    wanted = [f"{s.name} {_RELATION[s.op]}{s.version}" for s in change if s.kind == "package"]
+    command = " ".join(["pip install", *(f"'{w.replace(' ', '')}'" for w in wanted)]) if wanted else ""
+    do = f"install {' and '.join(wanted)} and relaunch" if wanted else step.do.removeprefix("or ") or step_text(step)
     if _open(step):
         words, suggestion = filled(step, case)
-        do, stated = f"{words}, then relaunch", case.launch.facts.get("launch.command")
+        others = how([s for s in change if s is not step and s.kind in ("flag", "env")])
+        do, stated = f"{words}, then relaunch {others}".rstrip(), case.launch.facts.get("launch.command")
         command = command_with(str(stated.value), suggestion) if suggestion and stated and stated.value else ""
     settles = f"the fix holds when the relaunch shows: {shows}"
     return NextStep(kind="experiment", do=do, command=command, separates=[judged.candidate.finding.id], settles=settles)
@@ -212,7 +215,9 @@ def _experiments(case: Case, live: Sequence[Judged], group: Sequence[Case]) -> t
 
 def _offered(case: Case, finding: Finding) -> list[Change]:
     """Changes of flags and variables, as the releases that this launch can be spell them; no placeholders."""
-    return [c for c in check_changes(finding.fix, case.launch.version) if all(_concrete(step) for step in c)]
+    return [
+        c for c in check_changes(steps_for(finding, case), case.launch.version) if all(_concrete(step) for step in c)
+    ]
 
 
 def _concrete(step: FixStep) -> bool:

@@ -12,6 +12,7 @@ from forensics.diagnose.grounds import UNKNOWN, Ground
 from forensics.diagnose.hypotheses import Diagnosis
 from forensics.diagnose.objections import told_apart
 from forensics.diagnose.places import Places
+from forensics.diagnose.steps_here import steps_for
 from forensics.diagnose.tried import Pair, first_failure
 from forensics.diagnose.verdict import ESTABLISHED, LIKELY, POSSIBLE, RULED_OUT, Judged
 from forensics.diagnose.wording import readable
@@ -93,7 +94,7 @@ def _finding(judged: Judged, case: Case, places: Places) -> HypothesisInfo:
             "verdict": judged.verdict,
             "explains": list(judged.candidate.explains),
             "grounds": told_apart([ground_info(g, places, rules=case.rules) for g in _worth_showing(judged)]),
-            "fix": [fix_info(step) for step in fix_for(finding.fix, case)],
+            "fix": [fix_info(step) for step in fix_for(steps_for(finding, case), case)],
             "why": places.safe(readable(judged.why, case.rules)),
             "category": finding.category,
             "status": finding.status,

@@ -22,10 +22,9 @@ def experiment(case: Case, change: Change, judged: Sequence[Judged], settles: st
     command = str(fact.value) if fact and fact.value else ""
     for step in change:
         command = command_with(command, step) if command else ""
-    how = text_of(change) if change[0].op == "remove" else f"with {text_of(change)}"
     return NextStep(
         kind="experiment",
-        do=f"relaunch {how} and nothing else changed",
+        do=f"relaunch {how(change)} and nothing else changed",
         command=command,
         separates=[j.candidate.finding.id for j in judged],
         settles=settles,
@@ -40,6 +39,13 @@ def has(case: Case, change: Change) -> bool:
 def text_of(change: Change) -> str:
     """A change in words."""
     return " and ".join(step_text(step) for step in change)
+
+
+def how(change: Sequence[FixStep]) -> str:
+    """A change as the manner of a relaunch: `with --a 1 and --b`, `without --c and with --d`."""
+    sets = [step_text(s) for s in change if s.op != "remove"]
+    outs = [step_text(s) for s in change if s.op == "remove"]
+    return " and ".join([*outs, *([f"with {' and '.join(sets)}"] if sets else [])])
 
 
 def command_with(command: str, step: FixStep) -> str:

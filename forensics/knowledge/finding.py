@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path, PurePath
 
-from forensics.errors import ConditionError
-from forensics.grammar.conditions import parse_condition
+from forensics.knowledge.condition_list import read_conditions
 from forensics.knowledge.fix_steps import read_fix
 from forensics.knowledge.front import Page, fences, read_page
 from forensics.rulebook.located import Located, Reader
@@ -112,28 +111,6 @@ def read_versions(reader: Reader, at: Located | None) -> str:
     if contradictory(bounds):
         reader.fault("C205", f"no release lies in `{text}`", at, "swap the bounds")
     return text
-
-
-def read_conditions(reader: Reader, at: Located | None, strength: str) -> tuple[Condition, ...]:
-    """Conditions of a list, each with its place; those that do not parse are problems."""
-    found = []
-    for item in reader.sequence(at):
-        if isinstance(item.value, bool):
-            reader.fault("C205", f"`{reader.text(item)}` is no condition", item, "name what the log must show")
-            continue
-        text = reader.text(item)
-        if not text:
-            continue
-        line, column = item.at(0)
-        span = Span(reader.path, line, column)
-        try:
-            parse_condition(text, span)
-            found.append(Condition(text, strength, span))
-        except ConditionError as error:
-            offset = error.span.column - column if error.span else 0
-            place = item.at(offset) if "\n" not in text else (line, column)
-            reader.add("C201", error.message, *place, error.hint)
-    return tuple(found)
 
 
 def _grounds(reader: Reader, at: Located | None) -> tuple[Condition, ...]:

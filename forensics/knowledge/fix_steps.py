@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 
+from forensics.knowledge.condition_list import read_condition
 from forensics.rulebook.located import Located, Reader
 from forensics.rulebook.versions import parse_range, version_key
-from forensics.schema.finding import FixStep
+from forensics.schema.finding import HOLE, Condition, FixStep
 
-KEYS = ("kind", "op", "name", "value", "version", "do", "note", "versions", "safe", "runnable", "with_above")
+KEYS = ("kind", "op", "name", "value", "version", "do", "note", "versions", "safe", "runnable", "with_above", "when")
 KINDS = ("flag", "env", "package", "host", "other")
-OPS = {"flag": ("set", "remove"), "env": ("set", "remove"), "package": ("at-least", "exact", "below")}
+OPS = {"flag": ("set", "remove", "respell"), "env": ("set", "remove"), "package": ("at-least", "exact", "below")}
 _FLAG = re.compile(r"--[A-Za-z][\w-]*")
 _ENV = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
@@ -43,6 +44,7 @@ def _step(reader: Reader, at: Located) -> FixStep:
         safe=reader.flag(fields.get("safe"), True),
         runnable=reader.flag(fields.get("runnable"), False),
         with_above=reader.flag(fields.get("with_above"), False),
+        when=_when(reader, fields.get("when")),
     )
     _check(reader, at, fields, step)
     return step
@@ -54,11 +56,15 @@ def _check(reader: Reader, at: Located, fields: dict[str, Located], step: FixSte
         reader.fault("F312", f"a step of kind {step.kind} cannot be runnable", fields["runnable"], hint)
     name = fields.get("name")
     form = {"flag": _FLAG, "env": _ENV}.get(step.kind)
-    if name is not None and form is not None and not form.fullmatch(step.name):
+    if name is not None and form is not None and not (form.fullmatch(step.name) or HOLE.fullmatch(step.name)):
         hint = "write `--flag-name` and put the value under `value`" if step.kind == "flag" else "write `NAME`"
         reader.fault("F313", f"`{step.name}` is no {step.kind} name", name, hint)
     if step.op == "set" and step.kind == "env" and step.value is None and name is not None:
         reader.fault("K004", "an environment step that sets needs a value", at, 'add `value: "1"`')
+
+
+def _when(reader: Reader, at: Located | None) -> Condition | None:
+    return read_condition(reader, at, "when") if at is not None else None
 
 
 def _value(reader: Reader, at: Located | None) -> str | None:

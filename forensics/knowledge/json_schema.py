@@ -107,6 +107,7 @@ def _finding() -> dict[str, Any]:
             "safe": {"type": "boolean"},
             "runnable": {"type": "boolean"},
             "with_above": {"type": "boolean", "description": "one change with the step above"},
+            "when": {"type": "string", "description": "condition: offered only to launches where it holds"},
         },
         ("kind",),
     )

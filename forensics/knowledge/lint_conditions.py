@@ -36,21 +36,24 @@ SERIES = frozenset(
 
 def lint_conditions(reader: Reader, at: Located | None, lib: Library, versions: str = "") -> list[Node]:
     """Check each condition of a list; gives those that parse."""
-    found: list[Node] = []
-    for item in at.items() if at is not None else ():
-        if not isinstance(item.value, str):
-            continue
-        try:
-            node = parse_condition(item.value)
-        except Exception:
-            continue
-        found.append(node)
-        _names(reader, item, node, lib)
-        _shape(reader, item, node, lib)
-        reason = never_holds([node], parse_range(versions) or ())
-        if reason:
-            reader.fault("C205", f"the condition can never hold: {reason}", item, "correct it or take it out")
-    return found
+    items = at.items() if at is not None else ()
+    return [node for item in items if (node := lint_condition(reader, item, lib, versions)) is not None]
+
+
+def lint_condition(reader: Reader, item: Located, lib: Library, versions: str = "") -> Node | None:
+    """Check one condition; None where it does not parse."""
+    if not isinstance(item.value, str):
+        return None
+    try:
+        node = parse_condition(item.value)
+    except Exception:
+        return None
+    _names(reader, item, node, lib)
+    _shape(reader, item, node, lib)
+    reason = never_holds([node], parse_range(versions) or ())
+    if reason:
+        reader.fault("C205", f"the condition can never hold: {reason}", item, "correct it or take it out")
+    return node
 
 
 def lint_together(reader: Reader, at: Located | None, nodes: list[Node], versions: str) -> None:

@@ -9,7 +9,7 @@ from forensics.grammar.conditions import parse_condition
 from forensics.knowledge.draft import UNFILLED
 from forensics.knowledge.front import Page, headings, read_page
 from forensics.knowledge.library import Library
-from forensics.knowledge.lint_conditions import lint_conditions, lint_together
+from forensics.knowledge.lint_conditions import lint_condition, lint_conditions, lint_together
 from forensics.knowledge.names import alive, lifetime_text
 from forensics.knowledge.privacy import leaks
 from forensics.knowledge.trial import cases_of, read_log
@@ -17,7 +17,7 @@ from forensics.rulebook.evaluate import evaluate
 from forensics.rulebook.located import Located, Reader, nearest
 from forensics.rulebook.problem import Edit, Problem
 from forensics.rulebook.versions import in_range
-from forensics.schema.finding import Finding, LogBlock
+from forensics.schema.finding import HOLE, Finding, LogBlock
 
 SECTIONS = ("What one sees", "What happens", "How to tell it from look-alikes", "Fix", "History")
 
@@ -163,9 +163,32 @@ def _evidence(reader: Reader, fields: dict[str, Located], finding: Finding) -> N
         reader.fault("F306", "no log block shows a near miss", at, hint)
 
 
+def _holes(reader: Reader, item: Located, lib: Library) -> None:
+    """Whether what a step takes from the log is captured by a rule, or a fact of the command."""
+    for key in ("name", "value", "version", "do"):
+        at = item.fields().get(key)
+        for found in HOLE.finditer(at.value) if at is not None and isinstance(at.value, str) else ():
+            rule, _, capture = found["name"].partition(".")
+            line, column = at.at(found.start()) if at is not None else (1, 1)
+            if rule in lib.rules:
+                have = [name for name, _ in lib.rules[rule].captures]
+                if capture not in have:
+                    hint = f"its captures: {', '.join(have) or 'none'}"
+                    reader.add("C203", f"the rule `{rule}` captures no `{capture}`", line, column, hint)
+            elif rule not in ("args", "env"):
+                near = nearest(rule, lib.rules)
+                hint = f"did you mean `{near}`?" if near else "name a rule of rules/, `args` or `env`"
+                reader.add("C202", f"no rule is named `{rule}`", line, column, hint)
+
+
 def _fix(reader: Reader, at: Located | None, finding: Finding, lib: Library) -> None:
     for item, step in zip(at.items() if at is not None else (), finding.fix, strict=False):
         name = item.fields().get("name")
+        if (when := item.fields().get("when")) is not None:
+            lint_condition(reader, when, lib, finding.versions)
+        _holes(reader, item, lib)
+        if name is not None and HOLE.fullmatch(step.name):
+            continue
         if step.kind != "flag" or name is None or "router" in f"{finding.id} {finding.title} {step.note}".lower():
             continue
         versions = tuple(

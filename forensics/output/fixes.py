@@ -26,17 +26,19 @@ def bare_lines(steps: Iterable[FixInfo]) -> list[str]:
 def fix_lines(steps: Iterable[FixInfo]) -> Iterator[tuple[str, str]]:
     """(line, note) per step: `+`/`-` lines change the command or its environment, others are for people.
 
-    Steps that replay could apply are alternatives, best first, unless a step says that it goes `with` the one before:
-    the notes of the later ones begin with `or`.
+    Changes are alternatives, best first: the notes of the later ones begin with `or`. A step that goes with the one
+    above it is no alternative.
     """
     seen = False
     for step in steps:
-        changes = step.kind in ("flag", "env")
-        note = "; ".join(filter(None, (_range(step), step.note)))
-        if changes and seen and not step.note.lower().startswith("with"):
-            note = f"{OR}; {note}" if note else OR
+        changes = step.kind in ("flag", "env", "package")
+        parts = [_range(step), step.note.removeprefix(OR)]
+        if step.with_above:
+            parts.insert(0, "with the line above")
+        elif changes and seen:
+            parts.insert(0, OR)
         seen = seen or changes
-        yield fix_line(step), note
+        yield fix_line(step), "; ".join(filter(None, parts))
 
 
 def fix_line(step: FixInfo) -> str:

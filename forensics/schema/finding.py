@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from forensics.frozen import frozen
+from forensics.late import Late
 from forensics.schema.facts import Value
 from forensics.schema.span import Span
+
+HOLE = Late(r"\{(?P<name>[A-Za-z_][\w-]*\.[A-Za-z_][\w.]*)(?:\|(?P<else>[^{}|]*))?\}")
+"""`{rule.capture}` or `{args.port}` in a step; `{args.port|PORT}` says what stands there when the log does not tell."""
 
 
 @frozen
@@ -12,7 +16,10 @@ class FixStep:
     """One typed change. `kind`: flag, env, package, host, other. `op`: set, remove (flag, env); at-least, exact,
     below (package). `do` is the sentence of host and other steps. `versions` is a range text (`>=0.5.7,<0.5.10`; ""
     is any). `runnable`: replay can apply it. `safe`: it cannot lose data or change answers beyond the cause.
-    `with_above`: it helps only together with the step above it; the two are one change."""
+    `with_above`: it helps only together with the step above it; the two are one change. `when`: a condition; the step
+    is meant for launches where it holds. `literal`: the name is the launch's own spelling, not to be translated. Name,
+    value, version and sentence may hold `{rule.capture}` or `{args.field}`: what the log names. `respell` (flags): the
+    flag as this release calls it, out where it has none."""
 
     kind: str
     op: str = ""
@@ -25,6 +32,8 @@ class FixStep:
     safe: bool = True
     runnable: bool = False
     with_above: bool = False
+    when: Condition | None = None
+    literal: bool = False
 
 
 @frozen

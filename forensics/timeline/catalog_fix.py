@@ -44,7 +44,9 @@ def check_fix(step: FixStep, interval: VersionInterval) -> tuple[FixStep, ...]:
     for first, last, form in usable:
         for found in form.steps:
             text = _range(first, last, first == releases[0], last == releases[-1])
-            result.append(replace(found, versions=_joined(step.versions, text)))
+            own = [r for r in releases if step.versions and in_range(r, step.versions)]
+            same = own[:1] == [first] and own[-1:] == [last]  # the page's own range says it already
+            result.append(replace(found, versions=step.versions if same else _joined(step.versions, text)))
     return tuple(result)
 
 
@@ -119,7 +121,7 @@ def _form(step: FixStep, release: str, known: Catalog) -> Form:
         return Form(reason=f"it is meant for sglang {step.versions}")
     if step.kind == "package" and step.name == "sglang" and step.op == "at-least" and not older(release, step.version):
         return Form(reason=f"sglang here is {release}, which has it already")
-    if step.kind not in ("flag", "env"):
+    if step.kind not in ("flag", "env") or step.literal:
         return Form((step,))
     if step.kind == "flag" and known.flag(step.name) is None:
         return Form((replace(step, runnable=False, note=_noted(step, "no server option of a release that was read")),))
