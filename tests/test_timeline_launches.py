@@ -152,3 +152,16 @@ def test_old_and_new_wordings_of_init(tmp_path: Path) -> None:
 def test_an_empty_input_has_no_launch(tmp_path: Path) -> None:
     _, found = launches(tmp_path, [""])
     assert found == ()
+
+
+def test_replicas_that_come_up_after_their_parent_died_are_no_second_launch(tmp_path: Path) -> None:
+    begin = "Init torch distributed begin."
+    lines = [
+        args(0, dp_size=3),
+        *trace(30, "DP1", "torch.AcceleratorError: CUDA error: invalid device ordinal"),
+        f"{at(30)} kill_process_tree called: parent_pid=902, include_parent=False, pid=902",
+        f"{at(31, 'DP0')} {begin}",
+        *trace(32, "DP2", "torch.AcceleratorError: CUDA error: invalid device ordinal"),
+    ]
+    _, found = launches(tmp_path, lines)
+    assert len(found) == 1

@@ -44,6 +44,8 @@ _FIELDS_READ = 1 << 16
 MAX_INITS = 4096
 MAX_HELD = 512
 """Prints of one launch that a further one is compared with."""
+STRAGGLE_S = 15.0
+"""A new launch needs longer than this from the end of the old one to the set-up of its process groups."""
 CONFIG_S = 600.0
 """Lines of the config stage stand at most this long before `server_args=`."""
 _PRINTED = needle(r"^(?:server_args: \{|server_args=)")
@@ -149,6 +151,8 @@ def cuts(table: EventTable, rows: Rows, blocks: tuple[Block, ...] = ()) -> list[
             _hold(held, anchor.start)
             last = anchor.row
             continue
+        if anchor.kind == "init" and _straggles(table, inits, ends, begun, anchor.row):
+            continue
         if _begins(anchor, ended, started, bool(held), opened, table):
             boundary = _boundary(table, rows, ends, last, anchor)
             if boundary > int(rows[0]):
@@ -174,6 +178,15 @@ def _begins(anchor: _Anchor, ended: bool, started: bool, held: bool, opened: boo
     if anchor.kind in ("death", "init"):
         return ended and (opened or started)
     return ended or held or started
+
+
+def _straggles(table: EventTable, inits: Rows, ends: Rows, begun: int, row: int) -> bool:
+    """Whether a rank comes up for the first time while its launch is torn down: replicas outlive a parent that died."""
+    rank, now = int(table.rank[row]), table.time[row]
+    if rank < 0 or bool((table.rank[inits[(inits > begun) & (inits < row)]] == rank).any()):
+        return False
+    low, high = np.searchsorted(ends, (begun, row)).tolist()
+    return bool((np.abs(table.time[ends[low:high]] - now) <= STRAGGLE_S).any())
 
 
 def _anchors(table: EventTable, rows: Rows, dead: list[int], inits: Rows) -> list[_Anchor]:
