@@ -80,7 +80,8 @@ def _at_work(case: Case) -> General | None:
 def _stopped_earlier(case: Case) -> General | None:
     """Ranks that print batches of their own, one of which stopped while the others went on."""
     last = _last_batches(case)
-    times = sorted((time, rank) for rank, (time, _) in last.items() if rank is not None and not np.isnan(time))
+    stamped = [(time, rank) for rank, (time, _) in last.items() if rank is not None and not np.isnan(time)]
+    times = sorted(stamped, key=lambda pair: (pair[0], str(pair[1])))
     if len(times) < 2 or times[1][0] - times[0][0] < STOPPED_EARLIER_S:
         return None
     (time, rank), (later, _) = times[0], times[1]
