@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Container, Sequence
 from dataclasses import replace
 
-from forensics.diagnose import exclusion, general, next_step, rank, similar, still
+from forensics.diagnose import exclusion, general, next_step, rank, similar, slow, still
 from forensics.diagnose.candidates import (
     ASSUMED,
     DIRECT,
@@ -80,7 +80,7 @@ def diagnose_launch(
     live, dead = _judged(findings, around)
     explained = any(j.candidate.role in (DIRECT, ASSUMED, SYMPTOM) or j.verdict == LIKELY for j in live)
     proven = bool(live) and live[0].verdict == ESTABLISHED and live[0].candidate.role in (DIRECT, ASSUMED)
-    reading = None if proven else general.read(case) or _still(case)  # nobody asks for it beside a proven cause
+    reading = None if proven else general.read(case) or _quiet(case)  # nobody asks for it beside a proven cause
     shown = not explained or (failure is not None and live[0].candidate.role == SYMPTOM)
     shown = shown or failure is None
     blind = reading is not None and reading.waited and all(only_waits(j) for j in live)
@@ -108,8 +108,10 @@ def diagnose_launch(
     )
 
 
-def _still(case: Case) -> General | None:
-    return still.read(case) if stated_symptom(case) == "hang" else None
+def _quiet(case: Case) -> General | None:
+    """The reading of a launch that shows no failure, by the symptom."""
+    reader = {"hang": still.read, "slow": slow.read}.get(stated_symptom(case) or "")
+    return reader(case) if reader is not None else None
 
 
 def _nearest(
