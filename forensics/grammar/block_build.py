@@ -16,7 +16,9 @@ from forensics.schema.rank import Rank
 MAX_TEXT = 8000
 SOLUTIONS = "Possible solutions:"
 _WRAPPER = re.compile(
-    r"Capture (?:\w+ )?(?:cuda|CUDA) graph failed: (?:([A-Za-z_][\w.]*(?:Error|Exception)): )?(.+)", re.DOTALL
+    r"Capture (?:[\w-]{1,30} ){0,3}(?:cuda|CUDA|CPU) graph failed: "
+    r"(?:([A-Za-z_][\w.]*(?:Error|Exception)): )?(.+)",
+    re.DOTALL,
 )
 _TITLE_RANK = re.compile(r"scheduler((?:_[A-Z][A-Z_]*?\d+)+)")
 _WHO = re.compile(r"\[?Rank (\d+)\]?")
