@@ -127,6 +127,26 @@ def split(
     return count
 
 
+@helper  # type: ignore[untyped-decorator]
+def _without_good(text: Any, lines: Any, slots: Any, status: Any, stride: int, out: Any, size: int, number: int) -> Any:
+    """Close up the `number` access lines of `out` over those with a plain good status; gives how many stay."""
+    kept: Any
+    kept = 0
+    start = 4 * size * ACCESS
+    for n in range(start, start + number):
+        slot = slots[out[size + n]]
+        if slot >= 0:
+            width = status[2 * stride + slot]
+            plain = 0 < width <= 3 and not status[3 * stride + slot] and not status[4 * stride + slot]
+            end = lines[out[n]] + status[stride + slot]
+            if plain and eight(text, end, width) < np.uint64(GOOD):
+                continue
+        for row in range(4):
+            out[row * size + start + kept] = out[row * size + n]
+        kept += 1
+    return kept
+
+
 def select(
     text: Any,
     count: int,
@@ -174,19 +194,6 @@ def select(
             state[kind] += 1
             if state[kind] == size:
                 return -1
-    kept = 0
-    start = 4 * size * ACCESS
-    for n in range(start, start + state[ACCESS]):
-        slot = slots[out[size + n]]
-        if slot >= 0:
-            width = status[2 * stride + slot]
-            plain = 0 < width <= 3 and not status[3 * stride + slot] and not status[4 * stride + slot]
-            end = lines[out[n]] + status[stride + slot]
-            if plain and eight(text, end, width) < np.uint64(GOOD):
-                continue
-        for row in range(4):
-            out[row * size + start + kept] = out[row * size + n]
-        kept += 1
-    state[ACCESS] = kept
+    state[ACCESS] = _without_good(text, lines, slots, status, stride, out, size, state[ACCESS])
     state[CLASSES], state[CLASSES + 1] = stamp_line, stamp_record
     return 0

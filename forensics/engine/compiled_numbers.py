@@ -84,6 +84,48 @@ def _keep(group: Any, ends: Any, place: Any, metrics: int, keep: Any) -> None:
             keep[place[2 * metrics * group + m]] = 1
 
 
+@helper  # type: ignore[untyped-decorator]
+def _open(group: Any, best: Any, place: Any, metrics: int) -> None:
+    """No line of a group has extreme values yet."""
+    for m in range(metrics):
+        best[2 * (metrics * group + m)] = np.inf
+        best[2 * (metrics * group + m) + 1] = -np.inf
+        place[2 * (metrics * group + m)] = -1
+        place[2 * (metrics * group + m) + 1] = -1
+
+
+@helper  # type: ignore[untyped-decorator]
+def _weigh(
+    text: Any,
+    start: Any,
+    line: int,
+    slot: Any,
+    group: Any,
+    places: Any,
+    metrics: int,
+    powers: Any,
+    best: Any,
+    place: Any,
+) -> bool:
+    """Compare the numbers of a line with the extremes of its group; False: left to numpy."""
+    for m in range(metrics):
+        where = 4 * (metrics * slot + m)
+        width = places[where + 1]
+        if width < 0:
+            return False
+        if width == 0:
+            continue
+        value = _number(text, start + places[where], width, places[where + 2], places[where + 3], powers)
+        low = 2 * (metrics * group + m)
+        if value < best[low]:
+            best[low] = value
+            place[low] = line
+        if value > best[low + 1]:
+            best[low + 1] = value
+            place[low + 1] = line
+    return True
+
+
 def thin(
     text: Any,
     count: int,
@@ -135,30 +177,11 @@ def thin(
             keys[2 * group] = key
             keys[2 * group + 1] = bucket
             ends[2 * group] = i
-            for m in range(metrics):
-                best[2 * (metrics * group + m)] = np.inf
-                best[2 * (metrics * group + m) + 1] = -np.inf
-                place[2 * (metrics * group + m)] = -1
-                place[2 * (metrics * group + m) + 1] = -1
+            _open(group, best, place, metrics)
         ends[2 * group + 1] = i
         slot = plan[SLOTS * stride + record[i]]
-        if slot < 0:
-            continue
-        for m in range(metrics):
-            where = 4 * (metrics * slot + m)
-            width = places[where + 1]
-            if width <= 0:
-                if width < 0:
-                    return -1
-                continue
-            value = _number(text, start + places[where], width, places[where + 2], places[where + 3], powers)
-            low = 2 * (metrics * group + m)
-            if value < best[low]:
-                best[low] = value
-                place[low] = i
-            if value > best[low + 1]:
-                best[low + 1] = value
-                place[low + 1] = i
+        if slot >= 0 and not _weigh(text, start, i, slot, group, places, metrics, powers, best, place):
+            return -1
     for group in range(groups):
         if keys[2 * group] >= 0:
             _keep(group, ends, place, metrics, keep)

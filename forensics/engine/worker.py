@@ -209,28 +209,38 @@ def scan_range(
         # Nothing used: the chunk lies inside one message that a wrapper cut into lines.
         wanted = chunk_bytes if used else wanted * 2
         at, line = at + used, line + lines
-        kept.append(
-            without_plain(rows, table.others, scanner.ranks, source.size) if table.last_apart is not None else rows
-        )
+        kept.append(_staying(rows, scanner, source.size))
         for kind, batch in found.items():
             hot[kind].append(batch)
         if progress is not None:
             progress(source.name, source.size * (at - start) // (stop - start), source.size)
     scanner.count()
-    counts = [*scanner.shape_counts.tolist(), *([0] * len(table.names))][: len(table.names)]
     if stop - start > SPLIT_ABOVE // 2:
         give_memory_back()
-    joined = join_rows(kept)
-    used_wrappers = np.flatnonzero(scanner.wrapper_counts)
-    wrappers = {WRAPPER_NAMES[name] for names, i in table.wrappers.items() if i in used_wrappers for name in names}
+    rows = _staying(join_rows(kept), scanner, source.size)
+    return _scanned(scanner, rows, {kind: join_hot(batches) for kind, batches in hot.items()}, line - 1)
+
+
+def _staying(rows: Rows, scanner: ChunkScanner, size: int) -> Rows:
+    """Rows without those of free text that do not stay, where not all shapes are told apart."""
+    table = scanner.table
+    return rows if table.last_apart is None else without_plain(rows, table.others, scanner.ranks, size)
+
+
+def _scanned(scanner: ChunkScanner, rows: Rows, hot: dict[int, Hot], lines: int) -> Scanned:
+    """What was read of a range, with what the scanner has counted and learned on the way."""
+    table = scanner.table
+    counts = [*scanner.shape_counts.tolist(), *([0] * len(table.names))][: len(table.names)]
+    used = np.flatnonzero(scanner.wrapper_counts)
+    wrappers = {WRAPPER_NAMES[name] for names, i in table.wrappers.items() if i in used for name in names}
     return Scanned(
-        joined if table.last_apart is None else without_plain(joined, table.others, scanner.ranks, source.size),
-        {kind: join_hot(batches) for kind, batches in hot.items()},
+        rows,
+        hot,
         table.names,
         counts,
         list(scanner.ranks),
         wrappers,
-        line - 1,
+        lines,
         scanner.now,
         scanner.thinned,
         table.last_apart,
