@@ -61,6 +61,13 @@ PLAIN: tuple[Plain, ...] = (
         settled=False,
     ),
     _row(
+        r"^\s*[Rr]eason:\s+Error\s*$",
+        "The container ended",
+        "by itself or by a signal; its exit code tells which: 137 is SIGKILL, 139 a segmentation fault, 1 an exception",
+        collect=(("what the container printed before it ended", "kubectl logs --previous POD"),),
+        settled=False,
+    ),
+    _row(
         r"unspecified launch failure",
         "A GPU kernel faulted (unspecified launch failure)",
         _LATE,

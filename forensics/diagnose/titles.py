@@ -19,6 +19,8 @@ _HEADS = tuple(
         r"[a-z_]\w{2,40}\{[^}]{0,400}\}: ?",
         r"thread '[^']{0,200}' (?:\(\d+\) )?panicked at \S{1,200}\s{0,4}",
         r"UCX {1,8}(?:ERROR|FATAL|WARN) {0,8}",
+        r":?\[[EWIF]\d{3,8} [^\]]{8,80}\]\s{0,8}",
+        r"Process group watchdog thread terminated with exception: ",
     )
 )
 """Time stamps, the headers of glog, NCCL, UCX and of Rust's tracing, source places and log levels."""

@@ -14,7 +14,6 @@ from forensics.schema.rank import Rank
 from forensics.timeline import component, roles
 from forensics.timeline.firsts import firsts
 from forensics.timeline.lookup import OPAQUE, Rows, are_in, blocks_in, rows_of_shapes, within
-from forensics.timeline.sieve import needle
 
 MAX_FAULTS = 20_000
 MAX_ROWS = 4096
@@ -51,15 +50,13 @@ _HEADS = frozenset({"cxx-frame"})
 _ERROR_KINDS = frozenset({"error", "exception", "exit"})
 _GLOG_ERROR = Late(rb"(?:^|[\s\[])[EF]\d{3,8} \d\d:\d\d:\d\d\.\d+")
 _HARMLESS_TRACES = frozenset({"gc-hook", "ignored-import", "custom-allreduce", "optional-module"})
-_DEVICE_ERROR = Late(r"CUDA error: (?!device-side assert|unspecified launch)")
+_DEVICE_ERROR = Late(r"(?:CUDA|HIP) error: (?!device-side assert|unspecified launch)")
 _ROUTER_LEVEL = Late(rb"\b(TRACE|DEBUG|INFO|WARN|ERROR)\b")
 _STAMPED_ERROR = Late(
     rb"(?:\x1b\[[0-9;]*m)*\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d\S{0,20}"
     rb"(?:\x1b\[[0-9;]{0,12}m|[\s|-]){1,16}(?:ERROR|CRITICAL|FATAL)\b"
 )
 _REQUEST_ERROR = Late(r"(?:ERROR:? +)?Error in request: ")
-_POD_KILLED = needle(r"^\s*(?:Reason:\s+OOMKilled\b|\"?OOMKilled\"?: true\b|reason: OOMKilled\b)")
-"""How `kubectl describe`, `kubectl get -o yaml` and `docker inspect` state it, indented."""
 _UVICORN_ERROR = Late(r"^(?:ERROR|CRITICAL): ")
 
 
@@ -147,8 +144,13 @@ def _from_block(table: EventTable, index: int, block: Block, covers: list[tuple[
     if block.kind in ("cxx-terminate", "faulthandler", "nccl", "triton-compile") and block.raised:
         if any(a < block.head < b for a, b in covers) and block.kind == "triton-compile":
             return None
-        return _from_raised(table, index, block, block.raised[0])
+        return _from_raised(table, index, block, _telling(block))
     return None
+
+
+def _telling(block: Block) -> Raised:
+    """What native lines state: the first that is no mere advice about the host (RCCL gives some)."""
+    return next((r for r in block.raised if not roles.is_noise(r.message)), block.raised[0])
 
 
 def _block_fault(
@@ -339,8 +341,8 @@ def _judged(table: EventTable) -> dict[int, Judgement]:
         plain = (s for s in table.shapes if s.kind not in OPAQUE and (s.kind not in _BLOCK_KINDS or s.kind in _HEADS))
         judged = ((s.id, _judge(s, first.text(s.id), first.heads[s.id])) for s in plain)
         found = table.memo["judged"] = {shape: said for shape, said in judged if said is not None}
-        ended = (s for s, _ in first.matching(_POD_KILLED) if s.kind == "frame-source")
-        found |= {s.id: (roles.CAUSE, "oom-killed", "") for s in ended}
+        ends = ((s, said) for pattern, said in roles.POD_ENDS for s, _ in first.matching(pattern))
+        found |= {s.id: said for s, said in ends if s.kind == "frame-source"}
     return found
 
 
@@ -383,7 +385,7 @@ def _line_fault(table: EventTable, rows: Rows, nature: str, key: str, go_to: str
         first,
         table.rank_of(first),
         nature,
-        f"{key}: {mask(text)}",
+        mask(text) if key == "error-line" and _REASON.match(text) else f"{key}: {mask(text)}",
         _with_message(table, first, text) if key == "panic" else text,
         tuple(rows[:MAX_ROWS].tolist()),
         len(rows),

@@ -67,6 +67,7 @@ NOISE_PHRASES = _phrases(
     ("signal-handler", r"^Signal handler is not added"),
     ("router-wait", r"health check is pending\b"),
     ("link-up", r"Got async event ?: ?port active"),
+    ("rccl-advice", r"NCCL WARN (?:Missing \"|NUMA auto balancing enabled|LL cutoff points not detected)"),
 )
 
 VICTIM_PHRASES = _phrases(
@@ -224,9 +225,16 @@ CAUSE_PHRASES = _phrases(
     ("nan-detected", r"NaN detected!"),
     ("gloo-mesh", r"connectFullMesh failed"),
     ("link-event", r"Got async event ?: ?(?:port error|device fatal|GID table change)"),
-    ("gpu-health", r"\bXid\b.*\d|uncorrectable ECC|NVRM: .{0,200}(?:fail|fallen|fell off|lost|not responding|rror)"),
+    (
+        "gpu-health",
+        r"\bXid\b.*\d|uncorrectable ECC|\b[1-9]\d* (?:new )?uncorrectable hardware errors detected"
+        r"|NVRM: .{0,200}(?:fail|fallen|fell off|lost|not responding|rror)",
+    ),
     ("shm", r"No space left on device|Bus error"),
-    ("gpu-fault", r"^Memory access fault by GPU node|^HW Exception by GPU node"),
+    (
+        "gpu-fault",
+        r"^Memory access fault by GPU node|^HW Exception by GPU node|aborting with error : HSA_STATUS_ERROR_",
+    ),
     ("panic", r"^thread '[^']{0,200}' panicked at |\bPanicException\b"),
     ("segfault", r"^Fatal Python error|\bSegmentation fault\b|!!!!!!! Segfault|Caught signal \d+"),
     ("router-start", r"^Failed to start router|router.*failed to start"),
@@ -240,6 +248,15 @@ CAUSE_PHRASES = _phrases(
     ("memory-leak", r"memory leak detected!"),
 )
 
+POD_ENDS = (
+    (
+        needle(r"^\s*(?:Reason:\s+OOMKilled\b|\"?OOMKilled\"?: true\b|reason: OOMKilled\b)"),
+        (CAUSE, "oom-killed", ""),
+    ),
+    (needle(r"^\s*[Rr]eason:\s+Error\s*$"), (VICTIM, "child-died", "what the container printed last")),
+)
+"""How `kubectl describe`, `kubectl get -o yaml` and `docker inspect` state that a container ended, indented."""
+
 PHRASES: tuple[Phrase, ...] = (
     *NOISE_PHRASES,
     *TEARDOWN_PHRASES,
@@ -252,7 +269,7 @@ PHRASES: tuple[Phrase, ...] = (
 """In the order in which they are tried."""
 
 WRAPPERS = Late(
-    r"(?:Capture (?:\w{1,30} ){0,6}graph failed|Piecewise CUDA Graph failed|Scheduler hit an exception"
+    r"(?:Capture (?:[\w-]{1,30} ){0,6}graph failed|Piecewise CUDA Graph failed|Scheduler hit an exception"
     r"|died during initialization"
     r"|Process group watchdog thread terminated)"
 )
@@ -283,6 +300,12 @@ def is_weak(text: str) -> bool:
 def phrase_of(text: str) -> Phrase | None:
     """The phrase that a message is, or None where the engine has no word for it."""
     return _phrase_of(text[:2000])
+
+
+def is_noise(text: str) -> bool:
+    """Whether a message looks like a failure and is none."""
+    phrase = phrase_of(text)
+    return phrase is not None and phrase.nature == NOISE
 
 
 @lru_cache(maxsize=2048)
