@@ -197,7 +197,7 @@ def _fits(found: Candidate, failure: Failure) -> bool:
     late = failure.stage in SERVED and found.finding.category in STARTUP_KINDS
     settings = (*found.ledger.must, *found.ledger.applies)
     against = any(g.value is False and not g.observed for g in settings)
-    return not late and not against and not found.ledger.held("excludes")
+    return not late and not against and found.applies is not False and not found.ledger.held("excludes")
 
 
 def _reworded(

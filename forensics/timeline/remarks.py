@@ -15,6 +15,8 @@ def of(launch: Launch, first: Episode | None) -> tuple[str, ...]:
     found: list[str] = []
     if launch.truncated_head and not any("head of the log" in note for note in launch.notes):
         found.append("the head of the log is cut: no server_args, and what came before is unknown")
+    elif _without_settings(launch):
+        found.append("no server_args in the log: flags and sizes are known only where other lines tell them")
     if first is None:
         return tuple(found)
     fault = first.first
@@ -31,3 +33,9 @@ def of(launch: Launch, first: Episode | None) -> tuple[str, ...]:
     if first.outcome in ("recovered", "progressed") and first.nature in (roles.CAUSE, roles.VICTIM):
         found.append("the server went on after the first failure")
     return tuple(found)
+
+
+def _without_settings(launch: Launch) -> bool:
+    """Whether a server that came further than its arguments shows none of them."""
+    begun = any(m.stage != "config" for m in launch.marks)
+    return begun and not launch.truncated_head and not any(name.startswith("args.") for name in launch.facts)
