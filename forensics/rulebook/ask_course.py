@@ -66,11 +66,13 @@ def silence(node: Silence, case: Case) -> Outcome:
     if bool(np.isnan(case.table.time[launch.rows]).all()):
         return Outcome(None, (), "the log carries no times", "start the server with log timestamps")
     limit = _first_time(case, node.before) if node.before else None
+    since = _served_since(case, limit)
     found = [
         (rank, start, end)
         for rank, start, end in launch.silences
         if compare_values(node.op, end - start, node.length.value)
         and (limit is None or start <= limit + SLACK)
+        and start >= since - SLACK
         and _rank_fits(node, rank, case)
     ]
     if found:
@@ -84,6 +86,12 @@ def silence(node: Silence, case: Case) -> Outcome:
 def _first_time(case: Case, signal: str) -> float | None:
     times = [t for m in matches_of(case, signal) if (t := case.table.time_of(m.row)) is not None]
     return min(times, default=None)
+
+
+def _served_since(case: Case, limit: float | None) -> float:
+    """From when on a silence counts: the quiet minutes of a start-up say nothing about a signal in serving."""
+    times = [m.time for m in case.launch.marks if m.stage == "serving" and m.time is not None]
+    return min(times) if times and limit is not None and min(times) <= limit else float("-inf")
 
 
 def _rank_fits(node: Silence, rank: Rank | None, case: Case) -> bool:

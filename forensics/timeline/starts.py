@@ -145,7 +145,7 @@ def cuts(table: EventTable, rows: Rows, blocks: tuple[Block, ...] = ()) -> list[
     begun = last
     opened = False
     for anchor in _anchors(table, rows, [a for a, _ in dead], inits):
-        ended = _any_between(ends, last - 1, anchor.row)
+        ended = _any_between(ends, last - 1, anchor.row - _own_cleanup(table, anchor))
         started = _any_between(inits, begun, anchor.row)
         if anchor.start is not None and held and _same(held, anchor.start, ended, started):
             _hold(held, anchor.start)
@@ -178,6 +178,15 @@ def _begins(anchor: _Anchor, ended: bool, started: bool, held: bool, opened: boo
     if anchor.kind in ("death", "init"):
         return ended and (opened or started)
     return ended or held or started
+
+
+def _own_cleanup(table: EventTable, anchor: _Anchor) -> int:
+    """1 where the row before is the parent's clean-up of its children on its way out: its own traceback comes next."""
+    before = anchor.row - 1
+    if anchor.kind != "death" or before < 0 or table.source[before] != table.source[anchor.row]:
+        return 0
+    text = table.text(before)
+    return int("kill_process_tree called" in text and "include_parent=False" in text)
 
 
 def _straggles(table: EventTable, inits: Rows, ends: Rows, begun: int, row: int) -> bool:
