@@ -31,6 +31,7 @@ from forensics.schema.report import ProblemInfo, Report, SourceInfo, Tool
 from forensics.timeline import facts_messages, sieve, version
 from forensics.timeline.failures import find_failures
 from forensics.timeline.launches import LAUNCHES, NEWEST, OLDEST, find_launches
+from forensics.timeline.window import leaves_out
 from forensics.version import VERSION
 
 
@@ -70,7 +71,8 @@ def report(reading: Reading, options: Options, knowledge: Knowledge) -> Report:
         message = "the launches differ in too many settings: which of them is nearest was told by their number alone"
         problems.append(ProblemInfo(message=message, code="input-launches"))
     focus = next((c for c in reading.cases if c.launch.id == found.focus), None)
-    compared = compare_baseline(focus, baseline.cases[-1], places) if baseline and focus and baseline.cases else None
+    good = _good(baseline, options, problems) if baseline else None
+    compared = compare_baseline(focus, good, places) if good and focus else None
     return Report(
         schema="1",
         tool=Tool(
@@ -119,8 +121,9 @@ def read_table(
     blocks = find_blocks(table)
     rules = knowledge.rules
     earlier: list[Case] = []
+    windowed = leaves_out(table, options)
     launches = find_launches(table, blocks, options)
-    problems = (*problems, *_left_out(table, len(launches)))
+    problems = (*problems, *_left_out(table, len(launches)), *_not_asked(windowed))
     for launch in launches:
         named = replace(launch, id=prefix + launch.id.removeprefix("L"))
         signals = match_rules(rules, table, blocks, named)
@@ -143,6 +146,11 @@ def _left_out(table: EventTable, described: int) -> list[ProblemInfo]:
         hint = "--launch N describes the one that you name, too"
         problems.append(ProblemInfo(message=message, code="input-launches", hint=hint))
     return problems
+
+
+def _not_asked(windowed: bool) -> list[ProblemInfo]:
+    message = "lines whose time lies outside --since and --until were left out"
+    return [ProblemInfo(message=message, code="input-window")] if windowed else []
 
 
 def bundled_reports(names: Sequence[str]) -> tuple[Path, ...]:
@@ -188,6 +196,18 @@ def _baseline(options: Options, knowledge: Knowledge, problems: list[ProblemInfo
     except ForensicsError as error:
         problems.append(problem_info(error))
         return None
+
+
+def _good(baseline: Reading, options: Options, problems: list[ProblemInfo]) -> Case | None:
+    """The last launch of the baseline that works; what is wrong with a baseline that has none is told."""
+    servers = [c for c in baseline.cases if c.launch.reached != "config" or c.launch.facts]
+    works = [c for c in servers if c.launch.first_failure is None]
+    if works:
+        return works[-1]
+    what = "failed itself, so a difference from it proves little" if servers else "holds no launch of a server"
+    hint = "name the log of a launch that served"
+    problems.append(ProblemInfo(path=str(options.baseline), message=f"the baseline {what}", code="baseline", hint=hint))
+    return servers[-1] if servers else None
 
 
 def _further_sources(options: Options, baseline: Reading | None) -> list[SourceInfo]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,8 @@ from diagnose_kit import (
 )
 
 import forensics
+from forensics.output.markdown import render as render_markdown
+from forensics.output.terminal import render as render_text
 
 FP8 = "[2026-05-01 10:00:08] Using FP8 KV cache but no scaling factors provided. Defaulting to scaling factors of 1.0. This may lead to less accurate results!\n"
 KV = "[{kind: flag, op: set, name: --kv-cache-dtype, value: auto, runnable: true}]"
@@ -202,3 +205,29 @@ def test_pairs_of_real_runs_are_diagnosed_as_pairs(bad: str, good: str, cause: s
     assert alone.verdict == "possible"
     assert (pair.finding, pair.verdict) == (cause, "established")
     assert "single-variable comparison" in pair.why
+
+
+def test_a_baseline_stands_in_the_text_and_in_the_markdown_report(tmp_path: Path) -> None:
+    kv = finding(tmp_path, "kv", must=["nan-probabilities", "args.kv_cache_dtype = fp8_e4m3"], fix=KV)
+    bad = write(tmp_path, "bad.log", launch_text(FP8 + NAN, kv="fp8_e4m3"))
+    good = write(tmp_path, "good.log", launch_text(SERVES, kv="auto"))
+    found = diagnose([bad], knowledge(kv), baseline=Path(good))
+    text = render_text(found)
+    assert "Against the good run" in text
+    assert re.search(r"--kv-cache-dtype +fp8_e4m3 +auto", text)
+    assert "only here" in text
+    assert "nearest launch known to work" not in text
+    markdown = render_markdown(found)
+    assert "## Against the good run" in markdown
+    assert re.search(r"\| .*kv-cache-dtype \| fp8_e4m3 \| auto \|", markdown.replace("\\", ""))
+    assert "- only here: " in markdown
+
+
+def test_a_comparison_does_not_bring_back_what_a_condition_excludes(tmp_path: Path) -> None:
+    kv = finding(tmp_path, "kv", must=["nan-probabilities"], fix=KV)
+    other = finding(tmp_path, "other", must=["nan-probabilities"], excludes=["not args.quantization"], fix=KV)
+    bad = write(tmp_path, "bad.log", launch_text(NAN, kv="fp8_e4m3"))
+    good = write(tmp_path, "good.log", launch_text(SERVES, kv="auto"))
+    found = diagnose([bad], knowledge(kv, other), baseline=Path(good))
+    assert hypothesis(found, "kv").verdict == "established"
+    assert hypothesis(found, "other").verdict == "ruled-out"

@@ -46,7 +46,7 @@ def test_issue_reports_say_which_steps_are_alternatives():
 def test_alternatives_keep_what_they_do():
     steps = [
         FixInfo(kind="flag", op="set", name="--a", value="1"),
-        FixInfo(kind="flag", op="set", name="--b", value="2", note="with the step above"),
+        FixInfo(kind="flag", op="set", name="--b", value="2", with_above=True),
         FixInfo(kind="flag", op="remove", name="--c"),
         FixInfo(kind="host", do="restart"),
     ]

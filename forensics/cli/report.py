@@ -12,6 +12,9 @@ from pathlib import Path
 from forensics.errors import UsageError
 from forensics.schema.options import SYMPTOMS, Options
 
+MAX_TOLD = 5
+"""Problems and unread parts that `--quiet` tells on standard error."""
+
 
 def write_report(
     logs: Sequence[str],
@@ -70,6 +73,8 @@ def write_report(
             from forensics.analysis import analyze as run
 
             report = run(logs, options, begun)
+    from forensics.diagnose.headline import shows_server
+    from forensics.output.clean import clean
     from forensics.output.formats import render
 
     text = render(
@@ -90,7 +95,13 @@ def write_report(
         from forensics.output.atomic import write_atomic
 
         write_atomic(output, text)
-    return int(report.failed())
+    if quiet:
+        unread = [f"{p.path}: {p.message}" if p.path else p.message for p in report.problems]
+        unread += [note for source in report.sources for note in source.notes]
+        for line in unread[:MAX_TOLD]:
+            sys.stderr.write(f"forensics: {clean(line)}\n")
+    usable = report.symptom is not None or any(shows_server(launch) for launch in report.launches)
+    return int(report.failed()) if usable else 2
 
 
 def _launch(text: str) -> str:

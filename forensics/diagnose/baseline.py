@@ -22,6 +22,7 @@ METRICS = ("throughput", "running", "queue", "token_usage", "accept_len", "cuda_
 COMPARED = frozenset({"warning", "error", "message", "info", "exception", "cuda-assert", "pg-watchdog", "nccl", "exit",
                       "sigquit", "python-warning", "stage-mark", "cxx-abort", "transport"})  # fmt: skip
 """Kinds whose shapes are compared; frames, bars, dumps and access lines differ between any two runs."""
+CALM = frozenset({"message", "info", "stage-mark", "transport"})
 SKIPPED = ("launch.", "version.sglang")
 
 
@@ -78,13 +79,19 @@ def _facts(here: Launch, good: Launch, places: Places) -> list[DifferenceInfo]:
 
 
 def _new(case: Case, other: Case, places: Places) -> list[Where]:
-    """First lines of the shapes of one launch that the other does not have."""
+    """First lines of the shapes of one launch that the other does not have. Warnings and errors up to the first
+    failure come first, what follows it last."""
     known = {shape(text)[:200] for _, text in _shapes(other)}
-    found: list[Where] = []
-    for row, text in _shapes(case):
-        if shape(text)[:200] not in known:
-            found.append(Where.of(case.table.span(row), places.safe(text)))
-    return found[:MAX_MESSAGES]
+    new = [(row, text) for row, text in _shapes(case) if shape(text)[:200] not in known]
+    failure = case.launch.failure(case.launch.first_failure)
+    new.sort(key=lambda pair: _weight(case, pair[0], failure.row if failure is not None else None))
+    return [Where.of(case.table.span(row), places.safe(text)) for row, text in new[:MAX_MESSAGES]]
+
+
+def _weight(case: Case, row: int, failure: int | None) -> int:
+    if failure is not None and row > failure:
+        return 2
+    return int(case.table.shapes[int(case.table.shape[row])].kind in CALM)
 
 
 def _shapes(case: Case) -> Iterable[tuple[int, str]]:

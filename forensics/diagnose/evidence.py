@@ -34,10 +34,10 @@ def evidence(found: Candidate, around: Around) -> Evidence:
     """The evidence beside the ledger. Where the program itself names the cause, a fix that did not help and a release
     outside the known range speak against it, but do not rule it out: fixes can be too small, ranges too narrow."""
     finding, case = found.finding, around.case
-    shown = comparison_ground(found, around.pairs)
+    excluded = exclusion.by_condition(found)
+    shown = comparison_ground(found, around.pairs) if excluded is None else None
     if shown is not None:
         return Evidence(comparison=shown)
-    excluded = exclusion.by_condition(found)
     soft = exclusion.excluded(found, case) or refuted_by(finding, case, around.alike, around.weighed)
     soft = soft or past.failed(finding, case, around.past)
     extra = list(weakened_by(finding, case, around.alike, around.weighed))

@@ -7,6 +7,9 @@ from collections.abc import Sequence
 from forensics.diagnose.general import SAYS
 from forensics.schema.report import HypothesisInfo, LaunchInfo
 
+SUSPECTS = 4
+"""Ranks that a headline names."""
+
 
 def headline(launches: Sequence[LaunchInfo], focus: str | None, symptom: str | None) -> str:
     """What happened and most likely why, in one sentence."""
@@ -17,12 +20,26 @@ def headline(launches: Sequence[LaunchInfo], focus: str | None, symptom: str | N
     return f"{name}{_what(launch, symptom)}{_why(launch)}"
 
 
+def shows_server(launch: LaunchInfo) -> bool:
+    """Whether anything in a launch's lines is a server's own."""
+    return launch.reached != "config" or bool(
+        launch.facts or launch.failures or launch.ranks.seen or launch.progress or launch.hypotheses
+    )
+
+
+def _suspects(ranks: Sequence[str]) -> str:
+    if not ranks:
+        return ""
+    more = f" and {len(ranks) - SUSPECTS} more" if len(ranks) > SUSPECTS else ""
+    return f"suspect {', '.join(ranks[:SUSPECTS])}{more}"
+
+
 def _what(launch: LaunchInfo, symptom: str | None) -> str:
     first = launch.first_failure
     if first is not None:
         if first.stage == "client":
             return f"a request failed at line {first.where.line}; the server goes on"
-        who = first.rank or (", ".join(first.suspect_ranks[:4]) and f"suspect {', '.join(first.suspect_ranks[:4])}")
+        who = first.rank or _suspects(first.suspect_ranks)
         place = f" on {who}" if who else ""
         stage = "" if first.stage == "unknown" else f" during {first.stage}"
         return f"failed{stage}{place} at line {first.where.line}"
@@ -32,7 +49,7 @@ def _what(launch: LaunchInfo, symptom: str | None) -> str:
         return "no failure; the server came up, served and was stopped"
     if launch.ended in ("running", "log-ends") and launch.reached == "serving":
         return "no failure; the server came up and serves"
-    if launch.reached == "config" and not (launch.facts or launch.failures or launch.ranks.seen or launch.progress):
+    if not shows_server(launch):
         return "no failure, and no sign of an sglang server in the input"
     at = launch.progress or launch.reached
     if launch.ended in ("running", "log-ends"):

@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from forensics.output.baseline_rows import rows
 from forensics.output.clean import clean
 from forensics.output.command_diff import command_diff
 from forensics.output.fixes import bare_lines
 from forensics.output.terminal_words import file_name
 from forensics.output.view import focus_of, ground_text, live, ruled_out
-from forensics.schema.report import HypothesisInfo, LaunchInfo, Report, Where
+from forensics.schema.report import BaselineInfo, HypothesisInfo, LaunchInfo, Report, Where
 
 # Only what would become markup is escaped, so that the source stays readable too.
 _SPECIAL = str.maketrans({c: f"\\{c}" for c in "\\`*{}[]<>#|~@$&"})
@@ -25,6 +26,8 @@ def render(report: Report) -> str:
     launch = focus_of(report)
     if launch is not None:
         lines += [*_summary(launch), *_causes(launch), *_ruled_out(launch), *_next(launch), *environment(launch)]
+    if report.baseline is not None:
+        lines += _baseline(report.baseline)
     if len(report.attempts) > 1:
         lines += _attempts(report)
     lines += [f"- {escape(p.message)}" for p in report.problems]
@@ -136,6 +139,15 @@ def _next(launch: LaunchInfo) -> list[str]:
         if step.command:
             lines += ["", *("  " + x for x in code_block([clean(step.command)], "sh"))]
     return [*lines, ""]
+
+
+def _baseline(found: BaselineInfo) -> list[str]:
+    told = [f"| {escape(r.name)} | {escape(r.here)} | {escape(r.there)} |" for r in rows(found)]
+    lines = ["## Against the good run", "", f"{escape(found.path)} {found.launch}, reached {found.reached}.", ""]
+    if told:
+        lines += ["| | here | there |", "|---|---|---|", *told, ""]
+    new = [f"- only here: {escape(w.text or '')} ({place(w)})" for w in found.new_messages]
+    return [*lines, *new, *([""] if new else [])]
 
 
 def _attempts(report: Report) -> list[str]:

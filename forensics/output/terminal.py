@@ -9,6 +9,7 @@ from rich.padding import Padding
 from rich.text import Text
 
 from forensics.frozen import frozen
+from forensics.output import terminal_tables as tables
 from forensics.output import terminal_words as words
 from forensics.output.clean import clean
 from forensics.output.command_diff import command_diff, same_command
@@ -21,12 +22,10 @@ from forensics.output.view import (
     outcome_text,
     ruled_out,
     says_nothing,
-    setting_name,
     value_text,
 )
 from forensics.schema.report import (
     AttemptInfo,
-    ComparisonInfo,
     GroundInfo,
     HypothesisInfo,
     LaunchInfo,
@@ -122,7 +121,10 @@ class Page:
             self.fix(focus)
             if not self.brief:
                 self.attempts()
-                self.comparison(focus.comparison)
+                if report.baseline is not None:
+                    tables.baseline(self, report.baseline)
+                else:
+                    tables.comparison(self, focus.comparison)
                 self.risks(focus)
             self.next(focus)
             if self.detail:
@@ -282,28 +284,6 @@ class Page:
         for finding, why in sorted(attempt.refutes.items()):
             told = f"speaks against {finding}" + (f": {clean(why)}" if self.detail else "")
             self.line(Text(told, style="dim"), indent=6, hang=2)
-
-    def comparison(self, comparison: ComparisonInfo | None) -> None:
-        if comparison is None or not comparison.differences:
-            return
-        self.head("Against the nearest launch known to work")
-        self.line(Text(clean(f"{comparison.title or comparison.deployment} ({comparison.strength})")), indent=2)
-        shown = comparison.differences[: self.amount.rows]
-        names = [clean(setting_name(d.name)) for d in shown]
-        here = [clean(value_text(d.here)) for d in shown]
-        first = min(max(map(len, names)), 34)
-        second = min(max(map(len, here)), max(12, (self.console.width - first - 15) // 2))
-        head = Text(f"{'':9}{'':<{first}}  {'here':<{second}}  there", style="dim")
-        self.line(head, indent=2)
-        for name, value, difference in zip(names, here, shown, strict=True):
-            text = Text("tried    " if difference.tested else "untested ", style="dim" if difference.tested else "")
-            text.append(f"{name:<{first}}  {words.cut(value, second):<{second}}  ")
-            there = value_text(difference.control)
-            text.append("the same" if there == value_text(difference.here) else clean(there), style="dim")
-            if not self.detail:
-                text.truncate(self.console.width - 2, overflow="ellipsis")
-            self.line(text, indent=2, hang=4)
-        self.more(len(comparison.differences) - len(shown))
 
     def risks(self, launch: LaunchInfo) -> None:
         if not launch.risks:

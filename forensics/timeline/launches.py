@@ -21,6 +21,7 @@ from forensics.timeline.lookup import Rows, distinct
 from forensics.timeline.stages import ORDER
 from forensics.timeline.starts import Start, command_rows, cuts, find_starts, usage_rows
 from forensics.timeline.version import infer_version
+from forensics.timeline.window import in_window
 
 _OVERLAP_S = 900.0
 
@@ -57,7 +58,7 @@ def find_launches(table: EventTable, blocks: tuple[Block, ...], options: Options
     parts: list[_Part] = []
     for source in range(len(table.sources)):
         rows = np.flatnonzero(table.source == source).astype(np.int64)
-        rows = _in_window(table, rows, options)
+        rows = in_window(table, rows, options)
         if len(rows):
             parts.extend(_parts(table, blocks, source, rows))
     groups = _grouped(table, parts)
@@ -68,18 +69,6 @@ def find_launches(table: EventTable, blocks: tuple[Block, ...], options: Options
         for place, group in enumerate(groups, start=1)
         if place <= OLDEST or place > len(groups) - NEWEST or place == asked
     )
-
-
-def _in_window(table: EventTable, rows: Rows, options: Options) -> Rows:
-    if options.since is None and options.until is None:
-        return rows
-    times = table.time[rows]
-    keep = np.ones(len(rows), dtype=bool)
-    if options.since is not None:
-        keep &= ~(times < options.since)
-    if options.until is not None:
-        keep &= ~(times > options.until)
-    return rows[keep]
 
 
 def _parts(table: EventTable, blocks: tuple[Block, ...], source: int, rows: Rows) -> list[_Part]:
