@@ -165,3 +165,18 @@ def test_replicas_that_come_up_after_their_parent_died_are_no_second_launch(tmp_
     ]
     _, found = launches(tmp_path, lines)
     assert len(found) == 1
+
+
+def test_an_error_that_is_logged_before_its_traceback_is_one_failure(tmp_path: Path) -> None:
+    lines = [
+        args(0),
+        *startup(5, [""])[:4],
+        f"{at(20)} NameError: name 'fast_kernel' is not defined",
+        "Possible suggestions:",
+        *trace(20, "", "NameError: name 'fast_kernel' is not defined"),
+    ]
+    table, found = launches(tmp_path, lines)
+    first = found[0].failure(found[0].first_failure)
+    assert first is not None
+    assert table.text(first.row) == "NameError: name 'fast_kernel' is not defined"
+    assert first.blocks, "the traceback belongs to it"
