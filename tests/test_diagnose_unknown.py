@@ -194,7 +194,6 @@ def test_a_hang_always_gets_what_to_collect(tmp_path: Path) -> None:
     [
         ("OSError: [Errno 28] No space left on device: '/x'", "The disk or the shared memory is full"),
         ("PermissionError: [Errno 13] Permission denied: '/x'", "A file may not be read or written"),
-        ("RuntimeError: The NVIDIA driver on your system is too old (found version 12020)", "The NVIDIA driver is too old for this build of PyTorch"),
         ("ImportError: libnuma.so.1: cannot open shared object file: No such file or directory", "A shared library is missing"),
         ("TypeError: f() got an unexpected keyword argument 'activation'", "Two packages, or a package and a configuration, do not fit together"),
         ("RuntimeError: Ninja build failed.\n/x.h:41:10: fatal error: curand_kernel.h: No such file or directory", "A kernel could not be compiled: a header is missing"),
@@ -206,6 +205,25 @@ def test_a_hang_always_gets_what_to_collect(tmp_path: Path) -> None:
 def test_words_that_say_what_they_are(text: str, wanted: str) -> None:
     row = plain_of(text)
     assert row is not None and row.title == wanted
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("RuntimeError: The NVIDIA driver on your system is too old (found version 12020).", "nvidia-driver-too-old"),
+        ("RuntimeError: CUDA driver version is insufficient for CUDA runtime version", "nvidia-driver-too-old"),
+        ("ValueError: Not enough host memory available. Requesting 96.00 GB but only have 41.50 GB free.", "hicache-host-memory-reservation"),
+    ],
+)  # fmt: skip
+def test_words_that_a_finding_knows_have_no_row_of_their_own(text: str, wanted: str, tmp_path: Path) -> None:
+    assert plain_of(text) is None
+    frame = '  File "/opt/venv/lib/python3.12/site-packages/sglang/srt/managers/scheduler.py", line 2974, in run_scheduler_process\n'
+    stopped = (
+        f"[2026-05-01 10:00:19 TP0] Scheduler hit an exception: Traceback (most recent call last):\n{frame}{text}\n"
+    )
+    path = write(tmp_path, "server.log", START.split("[2026-05-01 10:00:20]")[0] + stopped)
+    launch = focus(diagnose([path], load()))
+    assert launch.hypotheses[0].finding == wanted
 
 
 @pytest.mark.parametrize(

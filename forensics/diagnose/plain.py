@@ -1,6 +1,7 @@
 """Failures whose own words say what they are, whatever caused them: what each is, what it is not, and what to do.
 
-Rows of data: the program's, the driver's or the operating system's wording. None names a known cause.
+Rows of data: the program's, the driver's or the operating system's wording. None names a known cause, and none has only
+wordings that a finding's rule knows: it would never be read.
 """
 
 from __future__ import annotations
@@ -90,13 +91,6 @@ PLAIN: tuple[Plain, ...] = (
         settled=False,
     ),
     _row(
-        r"Not enough host memory available",
-        "Host memory is too small for the hierarchical cache",
-        "the line compares what the cache asks for with what the host has free; GPU memory is not meant",
-        ("ask for less with --hicache-size or --hicache-ratio, or free host memory (reserved huge pages do not count)",
-         "grep -i -E 'avail|huge' /proc/meminfo"),
-    ),
-    _row(
         r"alloc_req_slots runs out of memory",
         "The pool of request slots is used up",
         "request slots are rows of a table that is sized at the start; GPU memory did not run out",
@@ -126,12 +120,6 @@ PLAIN: tuple[Plain, ...] = (
         "The hub refuses the download: the repository is gated or the token is missing",
         "the hub says so (401)",
         ("accept the licence on the model's page, then log in or set HF_TOKEN", "env HF_TOKEN=TOKEN hf auth whoami"),
-    ),
-    _row(
-        r"driver (?:version )?(?:on your system )?is (?:too old|insufficient)",
-        "The NVIDIA driver is too old for this build of PyTorch",
-        "the CUDA runtime refuses the driver",
-        ("update the driver, or install a build for the CUDA release that nvidia-smi shows", "nvidia-smi"),
     ),
     _row(
         r"cannot open shared object file",
