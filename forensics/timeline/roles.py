@@ -186,7 +186,11 @@ ADVICE_PHRASES = _phrases(
 CLIENT_PHRASES = _phrases(
     CLIENT,
     ("http-error", r"^\[http_server\] Error:"),
-    ("request-state", r"but the state was deleted in|^Hit invalid grammar|^Grammar accept_token failed for req"),
+    (
+        "request-state",
+        r"but the state was deleted in|^Hit invalid (?:grammar|json_schema|regex|ebnf|structural_tag)\b"
+        r"|^Failed to compile \w{1,20} grammar|^Grammar accept_token failed for req",
+    ),
     (
         CLIENT_GONE,
         r"Request is disconnected from the client side|^(?:[\w.]*\.)?ClientDisconnect\b"
@@ -286,8 +290,10 @@ CLIENT_FRAMES = Late(
     r"(?:starlette|fastapi|uvicorn|anyio)/|openai_api/adapter|entrypoints/openai/|serving_\w{1,40}\.py"
 )
 """Files of request handlers in the HTTP process."""
-SERVER_FRAMES = Late(r"managers/scheduler|model_executor/|managers/tp_worker|/models/|run_scheduler_process")
-"""Files of the scheduler process: an exception there is the server's own."""
+SERVER_FRAMES = Late(
+    r"managers/scheduler|model_executor/|managers/tp_worker|/models/|run_scheduler_process|arg_groups/|srt/server_args"
+)
+"""Files of the scheduler process, and of the settings of a launch: an exception there is the server's own."""
 
 
 def is_weak(text: str) -> bool:
