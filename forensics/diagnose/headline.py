@@ -51,7 +51,8 @@ def _what(launch: LaunchInfo, symptom: str | None) -> str:
         return "no failure; the server came up and serves"
     if not shows_server(launch):
         return "no failure, and no sign of an sglang server in the input"
-    at = launch.progress or launch.reached
+    last_bar = launch.progress or ""  # of an earlier stage once the launch went past it
+    at = last_bar if last_bar.startswith(launch.reached) else launch.reached
     if launch.ended in ("running", "log-ends"):
         return f"no failure; the log ends at {at}"
     return f"{launch.ended} at {at}"
