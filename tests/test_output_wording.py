@@ -12,7 +12,7 @@ from forensics.fleet.rows import _label
 from forensics.output import gcc, markdown, sarif
 from forensics.output.fixes import as_alternative, fix_lines
 from forensics.output.terminal import render
-from forensics.output.terminal_words import left_out
+from forensics.output.terminal_words import left_out, main_grounds
 from forensics.schema.report import ComparisonInfo, DifferenceInfo, FixInfo, GroundInfo, HypothesisInfo, Report
 
 SAGA = Path(__file__).parents[1] / "samples/cases/saga/session.log"
@@ -112,3 +112,10 @@ def test_unknown_failures_that_differ_in_numbers_are_one_cause_of_a_fleet():
 
     assert label("It says: ValueError: 12 slots, 4 wanted") == label("It says: ValueError: 9 slots, 8 wanted")
     assert label("It says: ValueError: no slots") != label("It says: KeyError: no slots")
+
+
+def test_a_ground_that_an_earlier_one_told_is_left_to_v() -> None:
+    both = GroundInfo(id="", side="for", strength="must", condition="a and b", why="a is 1; b shows (2 times)")
+    again = GroundInfo(id="", side="for", strength="weak", condition="b", why="the first failure says it: b shows")
+    other = GroundInfo(id="", side="for", strength="weak", condition="c", why="c is 3")
+    assert main_grounds([both, again, other], 6) == [both, other]

@@ -172,7 +172,7 @@ def test_differences_to_the_good_deployment_and_which_are_untested() -> None:
 def test_the_next_step_is_the_untried_switch_on_the_launch_command() -> None:
     step = focus(report("session.log")).next[0]
     assert step.kind == "experiment"
-    assert step.command.startswith("SGLANG_ENABLE_JIT_DEEPGEMM=0 python3 -m sglang.launch_server")
+    assert step.command.startswith("env SGLANG_ENABLE_JIT_DEEPGEMM=0 python3 -m sglang.launch_server")
     assert all("--disable-cuda-graph " not in s.do for s in focus(report("session.log")).next)
 
 

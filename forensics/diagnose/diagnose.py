@@ -12,7 +12,7 @@ from forensics.diagnose.hypotheses import UNASKED, Diagnosis, diagnose_launch
 from forensics.diagnose.lanes import timeline
 from forensics.diagnose.past import Past
 from forensics.diagnose.places import Places
-from forensics.diagnose.present import comparison_info, hypothesis_infos
+from forensics.diagnose.present import comparison_info, hypothesis_infos, with_fixes
 from forensics.diagnose.risks import risks
 from forensics.diagnose.surroundings import excerpts
 from forensics.diagnose.verdict import ESTABLISHED
@@ -103,7 +103,9 @@ def _info(
     return info.model_copy(
         update={
             "hypotheses": shown,
-            "risks": risks(knowledge.findings, case, weighed, places) if quiet and not found.asked else [],
+            "risks": with_fixes(risks(knowledge.findings, case, weighed, places), knowledge.findings, case)
+            if quiet and not found.asked
+            else [],
             "comparison": comparison_info(found.comparison, places),
             "next": found.steps,
             "nearest": list(found.nearest),

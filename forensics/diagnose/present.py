@@ -17,8 +17,8 @@ from forensics.diagnose.tried import Pair, first_failure
 from forensics.diagnose.verdict import ESTABLISHED, LIKELY, POSSIBLE, RULED_OUT, Judged
 from forensics.diagnose.wording import readable
 from forensics.rulebook.case import Case
-from forensics.schema.finding import FixStep
-from forensics.schema.report import ComparisonInfo, DifferenceInfo, GroundInfo, HypothesisInfo, Where
+from forensics.schema.finding import Finding, FixStep
+from forensics.schema.report import ComparisonInfo, DifferenceInfo, GroundInfo, HypothesisInfo, RiskInfo, Where
 from forensics.schema.signal import Rule
 from forensics.schema.span import Span
 from forensics.timeline.catalog import check_changes
@@ -112,6 +112,13 @@ def fix_for(steps: Sequence[FixStep], case: Case) -> list[FixStep]:
     useful = [c for c in changes if not c[0].do.startswith("not applicable here: at-least ")] or changes
     ordered = sorted(useful, key=lambda c: c[0].do.startswith("not applicable here"))
     return [step for change in ordered for step in change]
+
+
+def with_fixes(risks: Sequence[RiskInfo], findings: Sequence[Finding], case: Case) -> list[RiskInfo]:
+    """Risks with what to do about each on this launch."""
+    by_id = {f.id: f for f in findings}
+    steps = {r.finding: fix_for(steps_for(by_id[r.finding], case), case) for r in risks}
+    return [r.model_copy(update={"fix": [fix_info(step) for step in steps[r.finding]]}) for r in risks]
 
 
 def _worth_showing(judged: Judged) -> list[Ground]:

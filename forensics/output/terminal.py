@@ -206,7 +206,7 @@ class Page:
         if number > self.amount.argued:
             return
         room = self.amount.grounds if number == 1 else self.amount.further
-        shown = words.main_grounds(hypothesis.grounds, room)
+        shown = hypothesis.grounds if self.detail else words.main_grounds(hypothesis.grounds, room)
         told = any(ground_text(g) == hypothesis.why for g in shown)  # with its place, so once is enough
         weighty = number == 1 or hypothesis.verdict != "possible" or self.detail
         if hypothesis.why and not told and not self.brief and weighty:
@@ -292,6 +292,9 @@ class Page:
         for risk in launch.risks[: self.amount.rows]:
             place = f"  {self.place(risk.where[0])}" if risk.where else ""
             self.line(Text(f"! {clean(risk.title or risk.finding)}{place}"), indent=2, hang=2)
+            step = next((line for line, _ in fix_lines(risk.fix)), "")
+            if step and not step.startswith("· not applicable"):
+                self.line(Text(step, style="dim"), indent=4, hang=2)
         self.more(len(launch.risks) - self.amount.rows)
 
     def next(self, launch: LaunchInfo) -> None:

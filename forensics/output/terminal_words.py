@@ -16,6 +16,7 @@ WIDE = 116
 """Columns from which a launch strip names every stage."""
 _END_MARK = {"crashed": "✗", "killed": "✗", "hung": "…", "stopped": "■", "running": "▸"}
 _END_STYLE = {"crashed": "bold red", "killed": "bold red", "hung": "bold red", "stopped": "green", "running": "green"}
+_OFTEN = re.compile(r" \((?:once|\d[\d,]* times)\)$")
 _RANK = re.compile(r"^(.*?)(\d+)$")
 
 
@@ -177,11 +178,23 @@ def sources_line(sources: list[SourceInfo]) -> str:
 
 
 def main_grounds(grounds: list[GroundInfo], room: int) -> list[GroundInfo]:
-    """The weightiest grounds, in their own order."""
+    """The weightiest grounds, in their own order; what an earlier one said already is left out."""
     order = {"decisive": 0, "must": 1, "strong": 2, "against": 2, "excludes": 2, "weak": 3}
     ranked = sorted(grounds, key=lambda g: (g.side == "unknown", order.get(g.strength, 4)))
-    chosen = {id(g) for g in ranked[:room]}
+    chosen: set[int] = set()
+    told: set[tuple[str, str]] = set()
+    for ground in ranked:
+        parts = {(ground.side, part) for part in said(ground)}
+        if len(chosen) < room and not parts <= told:
+            chosen.add(id(ground))
+            told |= parts
     return [g for g in grounds if id(g) in chosen]
+
+
+def said(ground: GroundInfo) -> list[str]:
+    """What a ground says, part by part, without how often and that it is the first failure."""
+    text = (ground.why or ground.condition).removeprefix("the first failure says it: ")
+    return [_OFTEN.sub("", part) for part in text.split("; ")]
 
 
 def left_out(grounds: list[GroundInfo], shown: list[GroundInfo]) -> str:

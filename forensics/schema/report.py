@@ -172,9 +172,12 @@ class HypothesisInfo(Part):
 
 @frozen(kw_only=True)
 class RiskInfo(Part):
+    """A finding that may come true. `fix`: its steps for this launch, best first."""
+
     finding: str
     title: str = ""
     where: list[Where] = field(default_factory=list)
+    fix: list[FixInfo] = field(default_factory=list)
 
 
 @frozen(kw_only=True)
