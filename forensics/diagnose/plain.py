@@ -50,9 +50,10 @@ PLAIN: tuple[Plain, ...] = (
     ),
     _row(
         r"POST /(?:update_weight|init_weights_update|(?:release|resume)_memory_)",
-        "The server refused a request of the trainer",
+        "The server refused a management request (weights or memory)",
         "the server goes on; the reason stands in the body of the answer alone, the log does not repeat it",
-        ("read the answer's message on the trainer's side, and the server's lines just before", ""),
+        ("read the answer's message where the request came from (a trainer, a script), and the server's lines just before",
+         ""),
     ),
     _row(
         r"Memory access fault by GPU node|HW Exception by GPU node|HSA_STATUS_ERROR_(?:MEMORY|EXC|ILL)",
