@@ -52,7 +52,7 @@ PLAIN: tuple[Plain, ...] = (
         r"POST /(?:update_weight|init_weights_update|(?:release|resume)_memory_)",
         "The server refused a management request (weights or memory)",
         "the server goes on; the reason stands in the body of the answer alone, the log does not repeat it",
-        ("read the answer's message where the request came from (a trainer, a script), and the server's lines just before",
+        ("read the answer's message where the request came from (a trainer, say), and the server's lines just before",
          ""),
     ),
     _row(
