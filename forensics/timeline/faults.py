@@ -303,6 +303,8 @@ def _stating(block: Block) -> Raised:
     first, *later = block.raised
     if first.type.endswith("CalledProcessError") and not _COMPILER.search(first.message):
         return next((r for r in later[:2] if _OUTPUT.search(r.message)), first)
+    if first.type == "StopIteration" and not first.message:  # a look-up that found nothing; the next one says what
+        return next((r for r in later if r.message), first)
     return first
 
 
