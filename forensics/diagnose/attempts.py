@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 
 from forensics.diagnose.convert import plain, progress_text
 from forensics.diagnose.grounds import AGAINST
 from forensics.diagnose.hypotheses import Diagnosis
 from forensics.diagnose.places import Places
-from forensics.diagnose.tried import GOOD_HAS_IT, concerns, first_failure, reference
+from forensics.diagnose.tried import GOOD_HAS_IT, concerns, first_failure, other_release, reference
 from forensics.diagnose.variables import Trials, Varied
 from forensics.diagnose.verdict import RULED_OUT
 from forensics.frozen import frozen
 from forensics.rulebook.case import Case
+from forensics.schema.launch import Launch
 from forensics.schema.report import AttemptInfo, Change
 from forensics.timeline.attempts import same_failure
+from forensics.timeline.catalog import catalog
 
+_FLAG = re.compile(r"(?<=\s)--[a-z][\w-]{1,80}")
 MAX_CHANGES = 20
 MAX_COMPARED = 24
 
@@ -42,6 +46,8 @@ def _row(position: int, case: Case, cases: Sequence[Case], said: Said, places: P
     launch = case.launch
     against = reference(_distinct(cases[:position], trials), case, trials) if position else None
     changed = trials.varied(against.launch, launch) if against else ()
+    if against and other_release(against.launch, launch):
+        changed = _chosen(changed, against.launch, launch)
     same = next((c for c in cases[:position] if same_failure(c.launch, launch)), None)
     failure = first_failure(case)
     row = failure.row if failure else launch.ended_row
@@ -50,7 +56,9 @@ def _row(position: int, case: Case, cases: Sequence[Case], said: Said, places: P
         path=places.table.sources[launch.sources[0]].name if launch.sources else "",
         lines=launch.lines,
         against=against.launch.id if against else None,
-        changed=[_change(v, places) for v in changed[:MAX_CHANGES]],
+        changed=[*_release(against.launch, launch), *(_change(v, places) for v in changed[:MAX_CHANGES])]
+        if against
+        else [],
         reached=launch.reached,
         ended=launch.ended,
         outcome=places.safe(outcome(case)),
@@ -112,3 +120,26 @@ def _change(variable: Varied, places: Places) -> Change:
         before=plain(variable.before, places),
         after=plain(variable.after, places),
     )
+
+
+def _release(before: Launch, after: Launch) -> list[Change]:
+    """Another release is a change of its own, and the reason for many a changed default."""
+    if not other_release(before, after):
+        return []
+    return [Change(kind="other", name="version.sglang", before=_named(before), after=_named(after))]
+
+
+def _named(launch: Launch) -> str:
+    """The release, or what is known of it."""
+    found = launch.version
+    return found.exact or f"{found.low or 'older'} to {found.high or 'newest'}"
+
+
+def _chosen(changed: Sequence[Varied], before: Launch, after: Launch) -> tuple[Varied, ...]:
+    """What a person changed: releases have other defaults, and where both launches print their command it tells."""
+    facts = [launch.facts.get("launch.command") for launch in (before, after)]
+    commands = [str(fact.value) for fact in facts if fact is not None and fact.value]
+    if len(commands) < len(facts):
+        return tuple(changed)
+    typed = {catalog().dest(flag) for command in commands for flag in _FLAG.findall(command)}
+    return tuple(v for v in changed if v.kind == "env" or v.name in typed)

@@ -10,6 +10,7 @@ from forensics.late import Late
 from forensics.rulebook.case import Case
 from forensics.schema.facts import Value
 from forensics.schema.finding import FixStep
+from forensics.timeline.attempts import same_failure
 
 _DIVIDES = re.compile(r"\b(\d{1,9})\)? (?:is|are) not divisible by (?:\w{1,30} ?= ?|\w{1,30} \(?)?(\d{1,6})\b")
 _CHOICE = Late(r"invalid choice: '?([\w.+-]{1,80})'? \(choose from (.{1,4000})")
@@ -32,13 +33,26 @@ def filled(step: FixStep, case: Case) -> tuple[str, FixStep | None]:
     here = fact.value if fact is not None else None
     failure = case.launch.failure(case.launch.first_failure)
     tp = case.launch.facts.get("args.tp_size")
-    value = suggested(step.name, step.value or "", here, failure.text if failure is not None else "")
+    start = _tried_furthest(step, case, here)
+    value = suggested(step.name, step.value or "", start, failure.text if failure is not None else "")
     value = value or _part_of(step.value or "", here, tp.value if tp is not None else None)
     told = [f"now {here}"] if here not in (None, "", False) else []
     told += [f"try {value}"] if value is not None else []
     aside = f" ({'; '.join(told)})" if told else ""
     wanted = re.sub(r"[<>]", "", step.value or "")
     return f"choose {step.name}: {wanted}{aside}", None if value is None else replace(step, value=value)
+
+
+def _tried_furthest(step: FixStep, case: Case, here: Value) -> Value:
+    """The present value of a number, or the one that an earlier launch went furthest with and failed in the same way:
+    what is suggested must lie beyond both."""
+    if not isinstance(here, (int, float)) or isinstance(here, bool):
+        return here
+    name = f"args.{step_name(step)}"
+    facts = [c.launch.facts.get(name) for c in case.earlier if same_failure(c.launch, case.launch)]
+    tried = [f.value for f in facts if f is not None and isinstance(f.value, (int, float))]
+    up = "higher" in (step.value or "") or "larger" in (step.value or "")
+    return max([here, *tried]) if up else min([here, *tried])
 
 
 def suggested(name: str, wanted: str, here: Value, failure: str) -> str | None:

@@ -14,6 +14,7 @@ from functools import lru_cache
 
 from forensics.diagnose.candidates import Candidate, Weighed
 from forensics.diagnose.convert import stage_index
+from forensics.diagnose.direction import away
 from forensics.diagnose.grounds import AGAINST, FOR, Ground
 from forensics.diagnose.variables import Trials, Varied, spellings
 from forensics.frozen import frozen
@@ -92,6 +93,8 @@ def pairs(case: Case, alike: Sequence[Case], everyone: Sequence[Case], trials: T
     found = []
     for one in (case, *alike):
         seen: set[int] = set()
+        if _by_chance(one, everyone, trials):
+            continue
         for good in everyone:
             settings = trials.settings(good.launch)
             if settings in seen or not is_good(good, one) or not comparable(one.launch, good.launch):
@@ -101,6 +104,15 @@ def pairs(case: Case, alike: Sequence[Case], everyone: Sequence[Case], trials: T
             if len(changed) == 1 and changed[0].name not in OTHER_THING:
                 found.append(Pair(one, good, changed[0]))
     return tuple(found[:MAX_ALIKE])
+
+
+def _by_chance(bad: Case, everyone: Sequence[Case], trials: Trials) -> bool:
+    """Whether a launch with the very settings of a failing one works: then they alone do not make it fail, and one that
+    works with others shows nothing."""
+    same = trials.settings(bad.launch)
+    return any(
+        trials.settings(c.launch) == same and is_good(c, bad) and comparable(bad.launch, c.launch) for c in everyone
+    )
 
 
 _ENVIRONMENT = re.compile(
@@ -134,10 +146,15 @@ def comparable(one: Launch, other: Launch) -> bool:
         same = name.startswith(("version.", "gpu.")) or name in SAME_FACTS
         if same and str(one.facts[name].value) != str(other.facts[name].value):
             return False
+    return not other_release(one, other)
+
+
+def other_release(one: Launch, other: Launch) -> bool:
+    """Whether two launches are known to be of different releases."""
     a, b = one.version, other.version
     if a.exact and b.exact:
-        return compare(a.exact, b.exact) == 0
-    return not (_before(a.high, b.low) or _before(b.high, a.low))
+        return compare(a.exact, b.exact) != 0
+    return _before(a.high, b.low) or _before(b.high, a.low)
 
 
 def _before(high: str | None, low: str | None) -> bool:
@@ -206,7 +223,7 @@ def weakened_by(finding: Finding, case: Case, alike: Sequence[Case], weighed: We
 
 def _without_effect(finding: Finding, group: Sequence[Case], trials: Trials) -> Iterator[Ground]:
     for other, variables in zip(group[1:], trials.steps([c.launch for c in group]), strict=True):
-        changed = next((v for v in variables if _concerned(finding, v, trials)), None)
+        changed = next((v for v in variables if _concerned(finding, v, trials) and not away(finding, v)), None)
         if changed is not None:
             why = f"{other.launch.id} varied {changed.text()} and failed in the same way"
             where = _failure_place(other, changed.where)
