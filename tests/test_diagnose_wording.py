@@ -114,10 +114,28 @@ def test_compared_sizes_are_told_in_units_and_other_numbers_as_they_are() -> Non
     rules = knowledge().rules
     why = "the value is 1589137899.52, compared with 7505455349.760001"
     told = readable(why, rules, "memory-pool-end.avail < cuda-out-of-memory.total * 0.05")
-    assert told == "memory-pool-end.avail is 1.48 GB, cuda-out-of-memory.total * 0.05 is 6.99 GB"
+    left, right = rules["memory-pool-end"].title, rules["cuda-out-of-memory"].title
+    assert told == f"avail of “{left}” is 1.48 GB, total of “{right}” * 0.05 is 6.99 GB"
     share = readable(
         "the value is 1048576000, compared with 2",
         rules,
         "memory-pool-end.avail / cuda-out-of-memory.total < pool-leak.size",
     )
-    assert "is 1048576000, pool-leak.size is 2" in share
+    assert f"is 1048576000, size of “{rules['pool-leak'].title}” is 2" in share
+
+
+def test_numbers_of_one_line_are_told_as_such() -> None:
+    rule = knowledge().rules["pool-leak"]
+    told = readable(
+        "the value is 422192, compared with 421888",
+        {rule.id: rule},
+        "pool-leak.available + pool-leak.evictable > pool-leak.size",
+    )
+    assert told == f"available + evictable is 422192, size is 421888, in “{rule.title}”"
+    facts = readable("the value is 8, compared with 16", {}, "kv.tokens * args.page_size < kv.limit")
+    assert facts == "kv.tokens * --page-size is 8, kv.limit is 16"
+
+
+def test_how_often_is_grouped_however_often() -> None:
+    rule = knowledge().rules["pool-leak"]
+    assert readable("pool-leak was seen 12,345 times", {rule.id: rule}) == f"{rule.title} (12,345 times)"

@@ -10,7 +10,7 @@ from forensics.late import Late
 from forensics.schema.signal import Rule
 
 _ID = Late(r"(?<![\w./=-])[a-z][a-z0-9]*(?:[-/][a-z0-9]+)+(?![\w=/-]|\.\w)")
-_SEEN = Late(r"{(\w+)} was seen (once|\d+ times|on [^;{}]+)")
+_SEEN = Late(r"{(\w+)} was seen (once|[\d,]+ times|on [^;{}]+)")
 _UNSEEN = Late(r"{(\w+)} was not seen")
 _SHOWS = Late(r"the first failure shows {(\w+)}")
 _HELD = Late(r"{(\w+)}")
@@ -64,7 +64,8 @@ _FORMS: tuple[tuple[Late[str], Form], ...] = (
 
 
 def _compared(why: str, condition: str, rules: Mapping[str, Rule]) -> str:
-    """`free.tokens is 2048, wanted.tokens is 148` for `the value is 2048, compared with 148`."""
+    """`tokens of kv-free is 2048, tokens of kv-wanted is 148` for `the value is 2048, compared with 148`; where both
+    sides come from one line, `free is 2048, size is 148, in kv-pool`."""
     sides = [
         m
         for m in _COMPARISON.findall(condition)
@@ -78,10 +79,19 @@ def _compared(why: str, condition: str, rules: Mapping[str, Rule]) -> str:
 
     def spoken(match: re.Match[str]) -> str:
         left, right = next(names)
-        told = f"{left} is {_in_unit(match[1], left, rules)}"
-        return told if right == match[2] else f"{told}, {right} is {_in_unit(match[2], right, rules)}"
+        signals = {signal for side in (left, right) for signal, _ in _CAPTURE.findall(side) if signal in rules}
+        one = signals.pop() if len(signals) == 1 else ""
+        told = f"{_spoken(left, rules, one)} is {_in_unit(match[1], left, rules)}"
+        if right != match[2]:
+            told = f"{told}, {_spoken(right, rules, one)} is {_in_unit(match[2], right, rules)}"
+        return f"{told}, in {one}" if one else told
 
     return _VALUES.sub(spoken, why)
+
+
+def _spoken(side: str, rules: Mapping[str, Rule], known: str) -> str:
+    """One side of a comparison; whose capture each is goes without saying for the rule that is `known`."""
+    return _CAPTURE.sub(lambda m: m[0] if m[1] not in rules else m[2] if m[1] == known else f"{m[2]} of {m[1]}", side)
 
 
 def _in_unit(value: str, side: str, rules: Mapping[str, Rule]) -> str:

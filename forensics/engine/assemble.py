@@ -118,7 +118,7 @@ def _further(names: list[tuple[str, str]], counts: list[int]) -> list[str]:
     """What became of the shapes that are not told apart."""
     lines = sum(count for (_, text), count in zip(names, counts, strict=True) if text == apart.OTHER_SHAPE)
     text = (
-        f"more than {apart.SHAPE_CAP} shapes: {lines} lines are told apart by their kind alone;"
+        f"more than {apart.SHAPE_CAP:,} shapes: {lines:,} lines are told apart by their kind alone;"
         " of those of free text the first and last of each stretch and rank are kept, the others only counted"
     )
     return [text] if lines else []

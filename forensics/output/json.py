@@ -53,7 +53,7 @@ def render(report: Report, max_bytes: int = 0) -> str:
     for step in _LADDER:
         count = _drop(data, step)
         if count:
-            data["omitted"].append(f"{count} {step} (size limit of {max_bytes} bytes)")
+            data["omitted"].append(f"{count:,} {step} (size limit of {max_bytes:,} bytes)")
         text = _dump(data)
         if len(text.encode()) <= max_bytes:
             return text

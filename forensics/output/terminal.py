@@ -175,7 +175,7 @@ class Page:
         if followers and not self.brief:
             count = sum(f.count for f in followers)
             told = (
-                "1 later line is a consequence of it" if count == 1 else f"{count} later lines are consequences of it"
+                "1 later line is a consequence of it" if count == 1 else f"{count:,} later lines are consequences of it"
             )
             self.line(Text(told, "dim"), indent=2)
         if self.detail:
@@ -329,7 +329,7 @@ class Page:
     def notes(self, launch: LaunchInfo) -> None:
         notes = [*launch.notes, *(n for s in self.report.sources for n in s.notes), *self.report.omitted]
         unread = [
-            f"{words.file_name(s.path)}: {s.unparsed_lines} of {s.lines} lines are of no known kind"
+            f"{words.file_name(s.path)}: {s.unparsed_lines:,} of {s.lines:,} lines are of no known kind"
             for s in self.report.sources
             if s.unparsed_lines
         ]

@@ -263,7 +263,7 @@ def first_failure_has(node: FirstFailureHas, case: Case) -> Outcome:
 
 
 def _times(number: int) -> str:
-    return "once" if number == 1 else f"{number} times"
+    return "once" if number == 1 else f"{number:,} times"
 
 
 def _ranks(ranks: tuple[Rank, ...]) -> str:
