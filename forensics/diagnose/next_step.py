@@ -14,7 +14,16 @@ from forensics.diagnose.fallback import steps_for_unknown
 from forensics.diagnose.fill import filled, leaves_open
 from forensics.diagnose.general import General
 from forensics.diagnose.grounds import UNKNOWN
-from forensics.diagnose.relaunch import Change, command_with, experiment, has, how, text_of
+from forensics.diagnose.relaunch import (
+    Change,
+    command_of,
+    command_with,
+    experiment,
+    has,
+    how,
+    observed_already,
+    text_of,
+)
 from forensics.diagnose.silent import hang_data, steps_for_symptom
 from forensics.diagnose.steps_here import steps_for
 from forensics.diagnose.tried import step_name, step_text
@@ -52,7 +61,7 @@ def next_steps(
         steps = [*steps[: MAX_STEPS - 2], *_collected(hang_data(case))]
     elif case.symptom and not live:
         steps += steps_for_symptom(case, (case, *alike))
-    distinct = {(s.do, s.command): s for s in steps}
+    distinct = {(s.do, s.command): s for s in steps if not observed_already(case.launch, s)}
     return list(distinct.values())[:MAX_STEPS]
 
 
@@ -165,11 +174,10 @@ def _runs(step: FixStep) -> bool:
 
 def _keep(good: Case, change: Change, judged: Judged) -> NextStep:
     """What proves the fix is in the input already."""
-    fact = good.launch.facts.get("launch.command")
     return NextStep(
         kind="datum",
         do=f"keep {text_of(change)}: {good.launch.id} has it and works",
-        command=str(fact.value) if fact and fact.value else "",
+        command=command_of(good.launch),
         separates=[judged.candidate.finding.id],
         settles=f"{good.launch.id} is the relaunch that proves it",
     )
@@ -184,8 +192,8 @@ def _by_hand(case: Case, change: Change, judged: Judged, shows: str) -> NextStep
     if _open(step):
         words, suggestion = filled(step, case)
         others = how([s for s in change if s is not step and s.kind in ("flag", "env")])
-        do, stated = f"{words}, then relaunch {others}".rstrip(), case.launch.facts.get("launch.command")
-        command = command_with(str(stated.value), suggestion) if suggestion and stated and stated.value else ""
+        do, stated = f"{words}, then relaunch {others}".rstrip(), command_of(case.launch)
+        command = command_with(stated, suggestion) if suggestion and stated else ""
     settles = f"the fix holds when the relaunch shows: {shows}"
     return NextStep(kind="experiment", do=do, command=command, separates=[judged.candidate.finding.id], settles=settles)
 
