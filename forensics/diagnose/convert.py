@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from forensics.diagnose.limits import limits
-from forensics.diagnose.places import Places
+from forensics.diagnose.places import MAX_TEXT, Places
 from forensics.diagnose.surroundings import AROUND, lines_around
 from forensics.schema.facts import Fact, VersionInterval
 from forensics.schema.finding import FixStep
@@ -50,9 +51,20 @@ def launch_info(launch: Launch, places: Places) -> LaunchInfo:
 
 
 def fact_value(fact: Fact, places: Places) -> FactValue:
-    """One fact with its place; text is masked."""
+    """One fact with its place; text is masked. What a command line can hold is kept whole: replay states it again."""
     where = Where.of(fact.where) if fact.where else None
-    return FactValue(value=plain(fact.value, places), where=where, how=fact.how)
+    value = fact.value
+    if isinstance(value, str) and len(value) > MAX_TEXT and _typed(fact.name, value):
+        return FactValue(value=places.whole(value), where=where, how=fact.how)
+    return FactValue(value=plain(value, places), where=where, how=fact.how)
+
+
+def _typed(name: str, value: str) -> bool:
+    """Whether a person may have typed a value: the launch command, or a setting that is no object of the program."""
+    return name == "launch.command" or (name.startswith("args.") and _OBJECT.match(value) is None)
+
+
+_OBJECT = re.compile(r"[A-Za-z_][\w.]*\(|<")
 
 
 def plain(value: Any, places: Places) -> Any:

@@ -15,6 +15,8 @@ from forensics.schema.span import Span
 
 MAX_TEXT = 400
 """Characters of a line that a report shows."""
+MAX_WHOLE = 16_000
+"""Characters of a launch command, or of a value in it."""
 MAX_KEPT = 20_000
 """Texts whose masked form is kept: the settings and messages of one launch come again in the next."""
 MAX_PLACES = 12
@@ -53,6 +55,11 @@ class Places:
             if len(text) <= MAX_TEXT and len(self._safe) < MAX_KEPT:
                 self._safe[text] = found
         return found
+
+    def whole(self, text: str) -> str:
+        """A text of the input that is to be used again, masked; cut only where no command line is that long."""
+        masked = self.mask(text)
+        return masked if len(masked) <= MAX_WHOLE else masked[: MAX_WHOLE - 1] + "…"
 
     def span(self, span: Span) -> Where:
         """The place of a span; the text is that of the table row on this line, if there is one."""

@@ -2,25 +2,15 @@
 
 from __future__ import annotations
 
-import shlex
-from collections.abc import Iterator
-
 from forensics.output.clean import clean
 from forensics.output.markdown import code_block, environment, escape, excerpt
-from forensics.output.view import focus_of, ground_text, live, says_nothing, setting_name, value_text
+from forensics.output.view import focus_of, ground_text, live
 from forensics.schema.report import LaunchInfo, Report
 
-_DERIVED = (
-    "args.tokenizer_path",
-    "args.served_model_name",
-    "args.random_seed",
-    "args.port",
-    "args.host",
-    "args.device",
-)
-"""Arguments that the program fills in by itself, or that say nothing about the bug."""
-_LONGEST = 100
-"""Characters of a value: longer ones are dumps of settings that the program derived."""
+_PRIVATE = frozenset({"host", "port"})
+"""Arguments that say where the server listens, and nothing about the bug."""
+MAX_NOTE = 4000
+"""Characters of a sentence that names arguments."""
 
 
 def render(report: Report) -> str:
@@ -41,20 +31,16 @@ def _reproduction(launch: LaunchInfo) -> list[str]:
     command = launch.facts.get("launch.command")
     if command is not None:
         return code_block([clean(str(command.value))], "sh")
-    flags = list(_flags(launch))
-    if not flags:
+    from forensics.replay.given import given_arguments
+
+    given = given_arguments(launch)
+    if given is None:
         return code_block(["the log does not state the launch command"])
-    note = "The log does not hold the command; these are its arguments that are not the defaults:"
-    return [note, "", *code_block([clean(" ".join(["python3 -m sglang.launch_server", *flags]))], "sh")]
-
-
-def _flags(launch: LaunchInfo) -> Iterator[str]:
-    """The arguments of the dump as flags, without those that are unset or known to be the release's default."""
-    for name, fact in sorted(launch.facts.items()):
-        value = fact.value
-        if not name.startswith("args.") or name in _DERIVED or says_nothing(name, value, launch):
-            continue
-        flag = setting_name(name)
-        if len(str(value)) > _LONGEST:
-            continue
-        yield flag if value is True else f"{flag} {shlex.quote(clean(value_text(value)))}"
+    stated = [a for a in given.arguments if a.dest not in _PRIVATE]
+    note = "The log does not hold the command. Of its dump, these are neither defaults nor the server's own choices:"
+    lines = [note, ""]
+    lines += code_block([clean(" ".join(["python3 -m sglang.launch_server", *map(str, stated)]))], "sh")
+    hidden = [a.words[0] for a in given.arguments if a.dest in _PRIVATE]
+    told = [f"left out, for privacy: {', '.join(hidden)}"] if hidden else []
+    told += given.notes()
+    return [*lines, *(f"- {escape(said[:1].upper() + said[1:], MAX_NOTE)}." for said in told), *([""] if told else [])]

@@ -34,9 +34,9 @@ def render(report: Report) -> str:
     return "\n".join(lines).rstrip() + "\n"
 
 
-def escape(text: str) -> str:
+def escape(text: str, limit: int = 600) -> str:
     """Text from a log inside Markdown: nothing in it can become markup, a link, a mention or HTML."""
-    safe = _WORD_EDGE.sub(r"\\_", clean(text, 600).translate(_SPECIAL))
+    safe = _WORD_EDGE.sub(r"\\_", clean(text, limit).translate(_SPECIAL))
     return _AT_START.sub(r"\1\\", _LINKED.sub(lambda m: "\\" + m[0], safe))
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import field
 from pathlib import Path
 from shlex import quote
@@ -12,22 +11,11 @@ from forensics.errors import ReplayError
 from forensics.frozen import frozen
 from forensics.grammar.command import Command
 from forensics.replay.edits import read_server, settable
+from forensics.replay.given import given_arguments
 from forensics.replay.script import Script, read_script, resolved
-from forensics.rulebook.versions import older, version_key
-from forensics.schema.report import FactValue, LaunchInfo
-from forensics.timeline.catalog import catalog
+from forensics.schema.report import LaunchInfo
 
-# Fields that a relaunch chooses for itself, or that hold secrets which the log rightly hides.
-_LEFT_OUT = frozenset(
-    {
-        "random_seed", "nccl_port", "api_key", "admin_api_key", "log_level_http", "ssl_keyfile_password", "node_rank",
-        "nnodes", "model_config", "device",
-    }
-)  # fmt: skip
-_OWN_CHOICE = frozenset({"random_seed", "nccl_port", "node_rank", "model_config"})
-"""Left-out fields that the server or replay itself fills in: no reader misses them."""
 _VENV = re.compile(r"((?!/usr/).*)/lib(?:64)?/python[\d.]+/site-packages/")
-_ALWAYS = ("model_path", "tp_size", "dp_size", "pp_size", "ep_size", "host", "port", "device", "nnodes")
 
 
 @frozen
@@ -148,109 +136,24 @@ def _environment(launch: LaunchInfo) -> tuple[list[str], tuple[str, ...]]:
     stated = {
         n[4:]: str(f.value) for n, f in sorted(launch.facts.items()) if n.startswith("env.") and f.how == "stated"
     }
-    good = {name: value for name, value in stated.items() if settable(name) and "[masked]" not in value}
+    good = {
+        name: value
+        for name, value in stated.items()
+        if settable(name) and "[masked]" not in value and not value.endswith("…")
+    }
     left = sorted(stated.keys() - good.keys())
     notes = (f"variables that a log may not set are left out: {', '.join(left[:8])}",) if left else ()
     return [f"{name}={quote(value)}" for name, value in good.items()], notes
 
 
 def _from_server_args(launch: LaunchInfo, python: str) -> Base:
-    """A command from the server_args dump: every field that differs from that version's default."""
-    stated = {name[5:]: fact for name, fact in launch.facts.items() if name.startswith("args.")}
-    args = {dest: fact for dest, fact in stated.items() if not fact.how.startswith("inferred")}
-    if "model_path" not in args:
+    """A command of what a person gave, by the server_args dump."""
+    given = given_arguments(launch)
+    if given is None:
         raise ReplayError("the log shows neither the launch command nor server_args", hint="give it with --launch")
-    book = catalog()
-    version = launch.version.exact or launch.version.low or launch.version.high or book.newest
-    words = [python, "-m", "sglang.launch_server"]
-    unknown = []
-    left_out = set(_left_out({dest: fact.value for dest, fact in args.items()}))
-    for dest in sorted(args, key=lambda d: (_ALWAYS.index(d) if d in _ALWAYS else len(_ALWAYS), d)):
-        value = args[dest].value
-        flag = _flag_of(dest, version)
-        if value is None or dest in left_out or value == [] or value == ():
-            continue
-        if flag is None:
-            unknown.append(dest)
-            continue
-        if dest != "model_path" and value == _default(flag, version):
-            continue
-        words += _words(flag, value, book.takes_value(flag))
-    where = args["model_path"].where
+    where = launch.facts["args.model_path"].where
     place = f"{where.path}:{where.line}" if where else "the log"
-    notes = ["values that the server chose at start-up are stated as if they had been given"]
-    if unknown:
-        notes.append(f"fields without a known flag are left out: {', '.join(unknown[:8])}")
-    absent = [d for d in sorted(_LEFT_OUT - _OWN_CHOICE - set(_ALWAYS)) if _given(d, args, version)]
-    if absent:
-        notes.append(f"fields that the relaunch does not take over: {', '.join(absent)}")
     env, more = _environment(launch)
-    text = " ".join([*(["env", *env] if env else []), *words])
-    return Base(
-        text, f"server_args in the log ({place}) against the defaults of sglang {version}", notes=(*notes, *more)
-    )
-
-
-def _given(dest: str, args: dict[str, FactValue], version: str) -> bool:
-    """Whether a field holds more than its default."""
-    value = args[dest].value if dest in args else None
-    return value not in (None, "", _default("--" + dest.replace("_", "-"), version))
-
-
-def _default(flag: str, version: str) -> object:
-    """A flag's default in a release; the first one where the log's release is guessed too old to have the flag."""
-    book = catalog()
-    life = book.flag_lifetime(flag)
-    first = life.first if life is not None else None
-    return book.default(flag, first if first is not None and older(version, first) else version)
-
-
-def _flag_of(dest: str, version: str) -> str | None:
-    """The flag that sets a server_args field in a release: fields and flags were renamed, and not together. Where the
-    release is not known well enough, the field's own name tells."""
-    book = catalog()
-    own = "--" + dest.replace("_", "-")
-    names = (own, *(n for n in book.flags if n != own))
-    for name in names:
-        life = book.flag_lifetime(name)
-        if life is not None and _field(name, version) == dest and book.exists(life, version) is not False:
-            return name
-    return next((n for n in names if dest in _fields(n)), None)
-
-
-def _fields(name: str) -> list[str]:
-    """All fields that a flag ever set."""
-    entry = catalog().flags.get(name, {})
-    return [str(f) for f in (entry.get("dest"), *(change["value"] for change in entry.get("dest_history", ()))) if f]
-
-
-def _field(name: str, version: str) -> str | None:
-    """The field that a flag sets in a release."""
-    entry = catalog().flags[name]
-    found: str | None = entry.get("dest")
-    at = version_key(version)
-    for change in entry.get("dest_history", ()):
-        since = version_key(change["since"])
-        if at is not None and since is not None and since <= at:
-            found = change["value"]
-    return found
-
-
-def _left_out(args: dict[str, object]) -> Iterator[str]:
-    """Fields that the relaunch leaves to the server."""
-    yield from _LEFT_OUT - set(_ALWAYS)
-    for dest in ("served_model_name", "tokenizer_path"):
-        if args.get(dest) == args.get("model_path"):
-            yield dest
-    if args.get("nnodes") in (None, 1):
-        yield "dist_init_addr"
-
-
-def _words(flag: str, value: object, takes: bool | None) -> list[str]:
-    if isinstance(value, bool):
-        if takes:
-            return [flag, str(value)]
-        return [flag] if value else []
-    if isinstance(value, list | tuple):
-        return [flag, *(quote(str(item)) for item in value)]
-    return [flag, quote(str(value))]
+    words = [*(["env", *env] if env else []), python, "-m", "sglang.launch_server", *map(str, given.arguments)]
+    origin = f"server_args in the log ({place}) against the defaults of sglang {given.version}"
+    return Base(" ".join(words), origin, notes=(*given.notes(), *more))
