@@ -24,22 +24,23 @@ def new_finding(
     ] = None,
     identity: str = typer.Option("", "--id", help="Id and file name (default: made from the title)."),
     category: str = typer.Option("", "--category", help="What it is about: memory, network … (default: guessed)."),
-    into: Annotated[Path | None, typer.Option("--into", help="Knowledge base folder (default: the own one).")] = None,
+    into: Annotated[Path | None, typer.Option("--into", help="Knowledge base folder (default: the project's).")] = None,
 ) -> int:
     """Draft a finding; from a report with its signals, grounds and log blocks cut and masked; from a replay with its
     fix, confirmed only where a control failed and the changed command passed."""
     from forensics.errors import UsageError
     from forensics.knowledge.draft import empty, slug
-    from forensics.knowledge.workplace import open_workplace
+    from forensics.knowledge.workplace import nearest_config, open_workplace, project_kb
     from forensics.rulebook.words import CATEGORIES
+    from forensics.schema.options import Options
 
     identity = identity.rpartition("/")[2]
     if identity and slug(identity) != identity:
         raise UsageError(f"`{identity}` is no id", hint=f"lower-case words joined by hyphens: `{slug(identity)}`")
     if category and category not in CATEGORIES:
         raise UsageError(f"there is no category `{category}`", hint=", ".join(CATEGORIES))
-    place = open_workplace()
-    kb = into or place.root.kb or Path("kb")
+    place = open_workplace(options=Options(config=nearest_config()))
+    kb = into or project_kb(place)
     if source is None and run is None:
         if not title:
             raise UsageError("give a title, --from or --from-run", hint='forensics kb new "Ranks disagree about …"')

@@ -10,7 +10,7 @@ from forensics.errors import UsageError
 from forensics.frozen import frozen
 from forensics.knowledge.library import Library, library
 from forensics.knowledge.read_root import NOT_FINDINGS, files_of
-from forensics.knowledge.roots import Config, Root, builtin_root, load_config, roots
+from forensics.knowledge.roots import CONFIG_NAME, Config, Root, builtin_root, load_config, roots
 from forensics.knowledge.store import load
 from forensics.schema.options import Options
 
@@ -51,6 +51,32 @@ def open_workplace(paths: Sequence[Path] = (), options: Options | None = None) -
     else:
         targets = tuple(t for base in own or [builtin_root()] for t in _all_of(base))
     return Workplace(lib, targets, own[0] if own else builtin_root())
+
+
+def nearest_config() -> Path | None:
+    """The forensics.toml of the current project: in this folder or in one above it, up to the repository's own."""
+    for folder in (Path.cwd(), *Path.cwd().parents):
+        if (folder / CONFIG_NAME).is_file():
+            return folder / CONFIG_NAME if folder != Path.cwd() else Path(CONFIG_NAME)
+        if (folder / ".git").exists():
+            break
+    return None
+
+
+def project_kb(place: Workplace) -> Path:
+    """The folder of the project's knowledge base, which new findings go to: that of forensics.toml, else ./kb where it
+    is one. Never the installed program's own: UsageError where the project has none."""
+    if place.root.base is None and place.root.kb is not None:
+        return place.root.kb
+    config = place.library.knowledge.config.path
+    folder = (config.parent if config is not None else Path()) / "kb"
+    if any((folder / part).is_dir() for part in ("findings", "deployments", "rules")):
+        return folder
+    raise UsageError(
+        f"{Path.cwd()} belongs to no knowledge base",
+        hint="name a folder with --into DIR, or make one here: mkdir -p kb/findings; a forensics.toml with `[kb]` and "
+        '`paths = ["kb"]` lets every command read it',
+    )
 
 
 def _with_bases_of(paths: Iterable[Path], options: Options, bases: Sequence[Root]) -> Options:

@@ -1,0 +1,69 @@
+"""Where `forensics kb new` writes: the project's own base, never the installed program's."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from kb_files import write
+
+from forensics.cli.main import run
+from forensics.knowledge.roots import builtin_root
+
+LOG = """\
+[2026-11-30 09:57:04 TP0] Load weight end. elapsed=0.12 s, type=Qwen2ForCausalLM, avail mem=133.48 GB, mem usage=0.03 GB.
+[2026-11-30 09:58:05 TP0] Scheduler hit an exception: Traceback (most recent call last):
+  File "/srv/acme/plugin.py", line 88, in _hook
+    hidden = output[0] + self.vector
+acme.errors.WidthError: the vector has width 4096 but hidden states have width 5120
+
+"""
+
+
+def shipped() -> set[Path]:
+    root = builtin_root()
+    return {p for folder in (root.kb, root.rules) if folder is not None for p in folder.rglob("*") if p.is_file()}
+
+
+def test_a_folder_of_no_project_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path / "server.log", LOG)
+    run(["analyze", "server.log", "--format", "json", "-o", "report.json"])
+    before = shipped()
+    assert run(["kb", "new", "--from", "report.json", "--id", "own-width"]) == 2
+    said = capsys.readouterr().err
+    assert "belongs to no knowledge base" in said and "--into DIR" in said and "mkdir -p kb/findings" in said
+    assert run(["kb", "new", "Widths differ"]) == 2
+    assert shipped() == before
+    assert run(["kb", "new", "--from", "report.json", "--id", "own-width", "--into", "ours"]) == 0
+    assert (tmp_path / "ours/findings/own-width.md").is_file() and shipped() == before
+
+
+def test_a_kb_folder_here_is_the_projects(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "kb").mkdir()
+    assert run(["kb", "new", "Widths differ"]) == 2, "an empty folder is no knowledge base yet"
+    (tmp_path / "kb" / "findings").mkdir()
+    assert run(["kb", "new", "Widths differ"]) == 0
+    assert (tmp_path / "kb/findings/widths-differ.md").is_file()
+
+
+def test_below_a_project_its_own_base_is_found(tmp_path: Path) -> None:
+    write(tmp_path / "forensics.toml", '[kb]\npaths = ["knowledge"]\nnamespace = "acme"\n')
+    (tmp_path / "logs" / "today").mkdir(parents=True)
+    command = [sys.executable, "-m", "forensics", "kb", "new", "Widths differ"]
+    done = subprocess.run(command, cwd=tmp_path / "logs" / "today", capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "knowledge/findings/widths-differ.md").is_file()
+
+
+def test_another_repositorys_settings_are_not_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(tmp_path / "forensics.toml", '[kb]\npaths = ["kb"]\n')
+    inner = tmp_path / "vendor"
+    (inner / ".git").mkdir(parents=True)
+    monkeypatch.chdir(inner)
+    assert run(["kb", "new", "Widths differ"]) == 2
