@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, field
-from itertools import pairwise
+from dataclasses import dataclass, field, replace
+from itertools import islice, pairwise
 from typing import NamedTuple
 
 from forensics.engine.mask import fold, strip_ansi
@@ -24,7 +24,13 @@ _GLUE = re.compile(
 _NEAR_GLUE = re.compile(r"\[(?:\d{4}-|rank)|it/s\]|s/it\]|\r", re.ASCII)
 """Where a glue may be: what begins there, or ends there with a bracket. Quickly found, as it looks at what it takes."""
 _RUN = re.compile("0+")
+_NEWLINE = re.compile(r"(?:(?<=[^\\])|(?<=[^\\]\\\\))(?:\\r)?\\n")
+"""A newline in a JSON string: what a collector put into one record."""
+_FOLDED = re.compile(r"Traceback \(most recent call last\):(\\n|#000)")
+"""A trace that was written into one line, with its newlines as `\\n` or in syslog's octal (`#012`, masked)."""
 MAX_PARTS = 64
+MAX_FOLDED = 400
+"""Lines of one record that are told apart; the last one holds what is left."""
 PARSES_KEPT = 50_000
 """Shapes whose parse is remembered at once."""
 MAX_HOT = 50_000
@@ -148,7 +154,10 @@ class LineReader:
         while stop and masked[stop - 1] == "\r":
             stop -= 1
         if head.payload:
-            return (self._payload_part(masked, head, stop),)
+            return self._payload_parts(masked, head, stop)
+        folded = _FOLDED.search(masked[:65536], head.body_at)
+        if folded is not None:
+            return self._folded_parts(masked, head, stop, folded[1])
         cuts = self._cuts(masked, head.body_at, stop)
         if len(cuts) == 1:
             return (self._part(masked, 0, stop, head),)
@@ -203,6 +212,34 @@ class LineReader:
     def _part(self, masked: str, start: int, stop: int, head: Head) -> Part:
         body, places = strip_ansi(masked[head.body_at : stop])
         return self._classified(body, places, head.body_at, start, stop, head)
+
+    def _payload_parts(self, masked: str, head: Head, stop: int) -> tuple[Part, ...]:
+        """A JSON line: one part for each line of its message. The first has the whole line as its share, so that it
+        is still JSON; the others have what stands between two newlines."""
+        end = stop if head.end is None else head.end
+        breaks = [m.span() for m in islice(_NEWLINE.finditer(masked, head.body_at, end), MAX_FOLDED)]
+        if not breaks:
+            return (self._payload_part(masked, head, stop),)
+        first = self._payload_part(masked, replace(head, end=breaks[0][0]), stop)
+        parts = [Part(first.start, first.stop, head, first.kind, first.shape, first.slots)]
+        for (_, at), (until, _) in pairwise([*breaks, (end, end)]):
+            inner = self._headers.plain(masked[:until], at, None, self.forced)
+            head_here = replace(inner, wrappers=("W_ESCAPED", *inner.wrappers), end=until, payload=True)
+            found = self._payload_part(masked, head_here, until)
+            parts.append(Part(at, until, head_here, found.kind, found.shape, found.slots))
+        return tuple(parts)
+
+    def _folded_parts(self, masked: str, head: Head, stop: int, newline: str) -> tuple[Part, ...]:
+        """A line that holds a whole trace: one part for each of its lines."""
+        cuts = [head.body_at]
+        while len(cuts) < MAX_FOLDED and (at := masked.find(newline, cuts[-1], stop)) >= 0:
+            cuts.append(at + len(newline))
+        parts = []
+        for number, (at, after) in enumerate(pairwise([*cuts, stop + len(newline)])):
+            until = after - len(newline)
+            here = self._headers.plain(masked[:until], at, None, self.forced) if number else head
+            parts.append(self._part(masked, at if number else 0, until, here))
+        return tuple(parts)
 
     def _payload_part(self, masked: str, head: Head, stop: int) -> Part:
         inner, places = unescape(masked[head.body_at : head.end])

@@ -17,7 +17,7 @@ from forensics.engine.crowd import LONGEST, Crowd, Words
 from forensics.engine.mask import MAYBE_HEX
 from forensics.engine.plain import plain_kind
 from forensics.engine.record import CLASS_OF, ROW, LineReader, Part, stamp_of
-from forensics.engine.table import GLUED, HEADED, STAMPED, TRUNCATED, WRAPPED
+from forensics.engine.table import ESCAPED, GLUED, HEADED, STAMPED, TRUNCATED, WRAPPED
 from forensics.grammar.header import Head
 from forensics.grammar.terminals import latin1_options
 
@@ -218,7 +218,8 @@ class MaskTable(dict[bytes, int]):
         row[CLASS] = CLASS_OF.get(part.kind, ROW)
         row[SHAPE] = self.shape_id(part.shape)
         row[FLAGS] |= (GLUED if number else 0) | (TRUNCATED if cut and whole else 0)
-        row[START], row[STOP], row[PARTS] = part.start, -1 if whole else part.stop, parts
+        to_end = whole and not row[FLAGS] & ESCAPED
+        row[START], row[STOP], row[PARTS] = part.start, -1 if to_end else part.stop, parts
         row[SLOTS] = self._slots(part) if part.slots else -1
         return row
 
@@ -237,6 +238,8 @@ class MaskTable(dict[bytes, int]):
             row[FLAGS] |= HEADED
         if head.wrappers[:1] in (("W_SLURM",), ("W_PREAMBLE",)):
             row[FLAGS] |= WRAPPED
+        if head.wrappers[:1] == ("W_ESCAPED",):
+            row[FLAGS] |= ESCAPED
         axes = head.axes[:MAX_AXES]
         row[AXES] = self._axes_id(tuple(a.name for a in axes)) if axes else -1
         for i, axis in enumerate(axes):

@@ -26,6 +26,8 @@ GLUED = 8
 UNATTRIBUTED = 16
 WRAPPED = 32
 """A wrapper was taken off that only the whole file gives away (`0: ` of Slurm)."""
+ESCAPED = 64
+"""The row is a later line of a message that stands as a JSON string in one raw line."""
 MAX_RAW = 1 << 16
 """Bytes of one raw line that are read."""
 

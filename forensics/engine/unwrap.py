@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from forensics.engine.mask import DIGITS_TO_ZERO, strip_ansi
-from forensics.engine.table import HEADED, WRAPPED
+from forensics.engine.table import ESCAPED, HEADED, WRAPPED
 from forensics.grammar.header import Head, headers
 from forensics.grammar.payload import unescape
 
@@ -34,7 +34,7 @@ class GrammarUnwrapper:
         after = line[close : close + 2]
         if close < 3 or line[:1] != b"[" or not after[:1].isalpha() or after.isupper() or b"\x1b" in line:
             return 0
-        if self.forced or flags & WRAPPED:
+        if self.forced or flags & (WRAPPED | ESCAPED):
             return 0
         key = line[:close].translate(DIGITS_TO_ZERO)
         known = self._brackets.get(key)
@@ -50,7 +50,7 @@ class GrammarUnwrapper:
 
         A message that a wrapper cut into several lines is put together again. Lines without a header are remembered:
         stacks repeat theirs, on each rank and in each launch."""
-        if flags & (HEADED | WRAPPED) or len(raw) > MAX_BARE:
+        if flags & (HEADED | WRAPPED | ESCAPED) or len(raw) > MAX_BARE:
             return self._message(raw, flags)
         found = self._bare.get(raw)
         if found is None:
@@ -72,8 +72,10 @@ class GrammarUnwrapper:
         head = self.head(line, flags)
         body = line[head.body_at : head.end].decode("utf-8", "replace")
         column = len(line[: head.body_at].decode("utf-8", "replace"))
-        if head.payload:
-            body = unescape(body)[0].rstrip("\r\n")
+        if head.payload:  # further lines of the message are rows of their own
+            body = unescape(body)[0].rstrip("\r\n").split("\n", 1)[0].rstrip("\r")
+        elif flags & ESCAPED:
+            body = unescape(body)[0]
         clean, places = strip_ansi(body)
         if places:
             column += places[0] if not head.payload else 0

@@ -225,6 +225,7 @@ WRAPPER_NAMES = {
     "W_PREAMBLE": "preamble",
     "W_STAMP": "timestamp",
     "W_JSON": "json",
+    "W_ESCAPED": "json",
 }
 WRAPPERS = ("none", "docker-json", "journald-json", "json", "slurm", *_FORCED)
 """Values of `--wrapper`."""

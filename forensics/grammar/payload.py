@@ -7,7 +7,7 @@ import re
 from forensics.late import Late
 
 _TEXT = Late(r'"(?:log|MESSAGE|@?message|msg|textPayload|line)"\s*:\s*"((?:[^"\\]|\\.)*)"', re.ASCII)
-_TIME = Late(r'"(?:time|@?timestamp|ts|__REALTIME_TIMESTAMP)"\s*:\s*"?(\d[^",}]*)', re.ASCII)
+_TIME = Late(r'"(?:(?:asc)?time|@?timestamp|ts|__REALTIME_TIMESTAMP)"\s*:\s*"?(\d[^",}]*)', re.ASCII)
 _LOGFMT = Late(
     r'(?:time|ts|timestamp|t|level|lvl)=(?:"[^"]*"|\S*)(?: \w[\w.-]*=(?:"[^"]*"|[^" ]*)){0,12}?'
     r' (?:msg|message|log|line)="((?:[^"\\]|\\.)*)"',

@@ -113,7 +113,10 @@ def _form(fact: Fact) -> Iterator[Evidence]:
     """The dump's form, told by the place of its first field: `'model_path': …` or `model_path=…`."""
     if fact.where is None:
         return
-    quoted = fact.where.byte_end - fact.where.byte_start - len(repr(fact.value)) > len("model_path=")
+    name = fact.where.byte_end - fact.where.byte_start - len(repr(fact.value))
+    if name > len("'model_path':  "):
+        return  # the place is that of the whole line: an escaped message
+    quoted = name > len("model_path=")
     known = catalog()
     if quoted:
         yield Evidence("server_args is printed as a dict", fact.where, first_build_after(LAST_CALL_FORM), None, 1)
