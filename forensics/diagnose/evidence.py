@@ -50,8 +50,21 @@ def evidence(found: Candidate, around: Around) -> Evidence:
         still_there(found, around.pairs, around.weighed),
         _good_prints_it_too(found, around),
         past.proved(finding, case, around.past),
+        _untold(found, case),
     )
     return Evidence(excluded=excluded, extra=(*extra, *(g for g in further if g is not None)))
+
+
+def _untold(found: Candidate, case: Case) -> Ground | None:
+    """What would rule a finding out, where the log lost the lines that tell it: its head with the settings."""
+    lost = case.launch.truncated_head or any(m.stage != "config" for m in case.launch.marks)
+    if not lost or any(name.startswith("args.") for name in case.launch.facts):
+        return None
+    open_ = next((g for g in found.ledger.excludes if g.value is None), None)
+    if open_ is None:
+        return None
+    why = f"the log shows no server_args, so that what would rule it out is not known: {open_.condition}"
+    return Ground(AGAINST, "against", open_.condition, None, why, settle=open_.settle, observed=True)
 
 
 def excluded_aside(found: Candidate, around: Around, elsewhere: Container[str]) -> Ground | None:

@@ -77,6 +77,11 @@ class Ledger:
         """What fits it, and others."""
         return self._of("weak")
 
+    @property
+    def excludes(self) -> tuple[Ground, ...]:
+        """What rules it out."""
+        return self._of("excludes")
+
     def all(self) -> tuple[Ground, ...]:
         """Every ground, the weightiest first."""
         order = ("must", "decisive", "strong", "excludes", "against", "weak", "applies")
