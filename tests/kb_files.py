@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from forensics.knowledge.library import Library, library
+from forensics.knowledge.store import load
+from forensics.schema.options import Options
+
 RULE = """id: widget-jam
 title: The widget jams
 match:
@@ -103,3 +107,8 @@ def finding_file(kb: Path) -> Path:
 
 def rule_file(kb: Path) -> Path:
     return kb / "rules" / "runtime" / "widget-jam.yaml"
+
+
+def lib_of(kb: Path) -> Library:
+    """The shipped knowledge with a base beside it."""
+    return library(load(Options(kb=(kb,))))

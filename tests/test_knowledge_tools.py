@@ -10,7 +10,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 import yaml
-from kb_files import DEPLOYMENT, FINDING, RULE, finding_file, rule_file, small_base, write
+from kb_files import DEPLOYMENT, FINDING, RULE, finding_file, lib_of, rule_file, small_base, write
 
 from forensics.cli.main import run
 from forensics.knowledge.draft import open_pattern, slug
@@ -18,7 +18,6 @@ from forensics.knowledge.finding import check_finding
 from forensics.knowledge.importer import split_findings
 from forensics.knowledge.index import BEGIN, END, index_text, stale, with_index
 from forensics.knowledge.json_schema import schema_of
-from forensics.knowledge.library import Library, library
 from forensics.knowledge.search import search
 from forensics.knowledge.similar import nearest_profiles, profile, similar
 from forensics.knowledge.store import load
@@ -31,10 +30,6 @@ ROOT = Path(__file__).parent.parent
 @pytest.fixture
 def kb(tmp_path: Path) -> Path:
     return small_base(tmp_path)
-
-
-def lib_of(kb: Path) -> Library:
-    return library(load(Options(kb=(kb,))))
 
 
 # -- search ---------------------------------------------------------------------------------------------------------

@@ -6,13 +6,11 @@ import re
 from pathlib import Path
 
 import pytest
-from kb_files import DEPLOYMENT, FINDING, RULE, finding_file, rule_file, small_base, write
+from kb_files import DEPLOYMENT, FINDING, RULE, finding_file, lib_of, rule_file, small_base, write
 
-from forensics.knowledge.library import Library, library
 from forensics.knowledge.lint import fix_file, lint_file
 from forensics.knowledge.store import load
 from forensics.rulebook.problem import Problem
-from forensics.schema.options import Options
 
 ROOT = Path(__file__).parent.parent
 
@@ -20,10 +18,6 @@ ROOT = Path(__file__).parent.parent
 @pytest.fixture
 def kb(tmp_path: Path) -> Path:
     return small_base(tmp_path)
-
-
-def lib_of(kb: Path) -> Library:
-    return library(load(Options(kb=(kb,))))
 
 
 def lint(kb: Path, path: Path) -> list[Problem]:

@@ -110,17 +110,14 @@ def spelled(value: Value) -> str:
 
 def captures_in(term: Term) -> list[CaptureRef]:
     """Captures that a term uses."""
-    if isinstance(term, CaptureRef):
-        return [term]
-    if isinstance(term, Arithmetic):
-        return captures_in(term.left) + captures_in(term.right)
-    return []
+    return [leaf for leaf in _leaves(term) if isinstance(leaf, CaptureRef)]
 
 
 def facts_in(term: Term) -> list[FactRef]:
     """Facts that a term uses."""
-    if isinstance(term, FactRef):
-        return [term]
-    if isinstance(term, Arithmetic):
-        return facts_in(term.left) + facts_in(term.right)
-    return []
+    return [leaf for leaf in _leaves(term) if isinstance(leaf, FactRef)]
+
+
+def _leaves(term: Term) -> list[Term]:
+    """What a term is made of, from left to right."""
+    return _leaves(term.left) + _leaves(term.right) if isinstance(term, Arithmetic) else [term]
