@@ -121,6 +121,8 @@ def _environment(
 ) -> None:
     words = command.words if command else split_words(text) if found else ()
     for item in found:
+        if item.value.startswith("="):
+            continue  # a pinned package (`sglang==0.5.9`)
         word = words[item.word]
         sheet.put(f"env.{item.name}", item.value, sheet.place(row, word.start, word.end))
 
