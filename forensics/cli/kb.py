@@ -320,7 +320,7 @@ def list_command(
     """List what is known."""
     from forensics.knowledge.store import load
 
-    return list_entries(load(options_of(kb, rules, config)), what, category, format)
+    return list_entries(load(options_of(kb, rules, config), drafts=True), what, category, format)
 
 
 @app.command(epilog="Example: forensics kb show deepgemm-scale-format-mismatch")

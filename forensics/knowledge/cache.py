@@ -53,7 +53,16 @@ def _code_key() -> bytes:
 
 
 _READERS = {
-    "knowledge": ("finding.py", "deployment.py", "fix_steps.py", "front.py", "codec.py", "read_root.py"),
+    "knowledge": (
+        "finding.py",
+        "deployment.py",
+        "fix_steps.py",
+        "front.py",
+        "codec.py",
+        "read_root.py",
+        "unfilled.py",
+        "draft.py",
+    ),
     "rulebook": ("schema.py", "located.py", "words.py", "patterns.py", "load.py", "literals.py"),
     "grammar": ("conditions.lark", "conditions.py", "condition_build.py", "condition_tree.py"),
     "schema": ("finding.py", "signal.py", "span.py"),

@@ -6,13 +6,13 @@ import re
 
 from forensics.grammar.condition_tree import Node, names
 from forensics.grammar.conditions import parse_condition
-from forensics.knowledge.draft import UNFILLED
 from forensics.knowledge.front import Page, headings, read_page
 from forensics.knowledge.library import Library
 from forensics.knowledge.lint_conditions import lint_condition, lint_conditions, lint_together
 from forensics.knowledge.names import alive, lifetime_text
 from forensics.knowledge.privacy import leaks
 from forensics.knowledge.trial import cases_of, read_log
+from forensics.knowledge.unfilled import placeholder
 from forensics.rulebook.evaluate import evaluate
 from forensics.rulebook.located import Located, Reader, nearest
 from forensics.rulebook.problem import Edit, Problem
@@ -211,8 +211,7 @@ def _fix(reader: Reader, at: Located | None, finding: Finding, lib: Library) -> 
 def _unfilled(page: Page) -> None:
     """What `kb new` left for the author to write."""
     for number, line in enumerate(page.reader.lines, 1):
-        said = line.strip()
-        told = next((t for t in UNFILLED if said == t or said.endswith((f"do: {t}", f"- {t}"))), None)
+        told = placeholder(line)
         if told is not None:
             column = line.index(told) + 1
             page.reader.add("F316", "the draft's text still stands here", number, column, "write it, or take it out")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -25,12 +26,23 @@ NOT_FINDINGS = frozenset({"readme.md", "index.md"})
 
 @frozen
 class Content:
-    """What one knowledge base holds."""
+    """What one knowledge base holds. `drafts`: ids of findings that nobody filled in, each with what is to be told."""
 
     rules: tuple[Rule, ...] = ()
     findings: tuple[Finding, ...] = ()
     deployments: tuple[Deployment, ...] = ()
     problems: tuple[ForensicsError, ...] = ()
+    drafts: tuple[tuple[str, ForensicsError], ...] = ()
+
+    def finished(self) -> Content:
+        """The same without its drafts, which become problems."""
+        ids = {identity for identity, _ in self.drafts}
+        return replace(
+            self,
+            findings=tuple(f for f in self.findings if f.id not in ids),
+            problems=(*self.problems, *(problem for _, problem in self.drafts)),
+            drafts=(),
+        )
 
 
 @frozen
@@ -116,7 +128,19 @@ def _parse(root: Root, files: Files) -> Content:
     rules = _each(files.rules, root, check_rule, RuleError, problems)
     findings = _each(files.findings, root, check_finding, FindingError, problems)
     deployments = _each(files.deployments, root, check_deployment, FindingError, problems)
-    return Content(tuple(rules), tuple(findings), tuple(deployments), tuple(problems))
+    return Content(
+        tuple(rules), tuple(findings), tuple(deployments), tuple(problems), tuple(_drafts(findings, files, root))
+    )
+
+
+def _drafts(findings: Iterable[Finding], files: Files, root: Root) -> Iterable[tuple[str, ForensicsError]]:
+    from forensics.knowledge.unfilled import unfilled
+
+    paths = {shown(path, root): path for path in files.findings}
+    for finding in findings:
+        problem = unfilled(finding, paths.get(finding.span.path, Path(finding.span.path)))
+        if problem is not None:
+            yield finding.id, problem
 
 
 def _each(
@@ -143,10 +167,14 @@ def _stored(content: Content) -> dict[str, Any]:
         "deployments": encode(content.deployments),
         "literals": {p: _sorted(verdict(p)) for r in content.rules for p in (*r.patterns, *r.absent)},
         "conditions": {text: encode(parse_condition(text)) for text in sorted(texts)},
-        "problems": [
-            [type(p).__name__, p.message, encode(p.span), p.hint, p.code, p.excerpt] for p in content.problems
-        ],
+        "problems": [_told(p) for p in content.problems],
+        "drafts": [[identity, _told(p)] for identity, p in content.drafts],
     }
+
+
+def _told(problem: ForensicsError) -> list[Any]:
+    p = problem
+    return [type(p).__name__, p.message, encode(p.span), p.hint, p.code, p.excerpt]
 
 
 def _sorted(found: Verdict) -> list[Any]:
@@ -166,6 +194,7 @@ def _restored(stored: Any) -> Content | None:
             decode(stored["findings"]),
             decode(stored["deployments"]),
             tuple(_problem(p) for p in stored["problems"]),
+            tuple((str(identity), _problem(p)) for identity, p in stored["drafts"]),
         )
     except (KeyError, TypeError, ValueError, IndexError, AttributeError):
         return None

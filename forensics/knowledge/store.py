@@ -39,12 +39,15 @@ class Knowledge:
         return next((f for f in self.findings if f.id == identity), None)
 
 
-def load(options: Options | None = None) -> Knowledge:
-    """Everything that this run knows. UsageError where an option names a folder that does not exist."""
+def load(options: Options | None = None, drafts: bool = False) -> Knowledge:
+    """Everything that this run knows. UsageError where an option names a folder that does not exist. `drafts`: with
+    the findings that their author has not filled in; without, they are problems, for they say nothing yet."""
     options = options or Options()
     config = load_config(options)
     bases = roots(options, config)
     contents = [(root, read_root(root)) for root in bases]
+    if not drafts:
+        contents = [(root, content.finished() if content.drafts else content) for root, content in contents]
     problems = [p for _, content in contents for p in content.problems]
     rules = _merged(((r, c.rules) for r, c in contents), config, problems, RuleError)
     findings = _merged(((r, c.findings) for r, c in contents), config, problems, FindingError)

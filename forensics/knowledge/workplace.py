@@ -44,7 +44,7 @@ def open_workplace(paths: Sequence[Path] = (), options: Options | None = None) -
             raise UsageError(f"{path}: there is no such file or folder")
     bases = list(roots(options, config))
     found = _with_bases_of(paths, options, bases)
-    lib = library(load(found))
+    lib = library(load(found, drafts=True))
     own = [b for b in roots(found, config)[1:] if b.kb is not None or b.rules is not None]
     if paths:
         targets = tuple(t for p in paths for t in _targets(p, own, config))
