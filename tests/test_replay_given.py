@@ -8,9 +8,12 @@ import sys
 import pytest
 
 from forensics import analyze
+from forensics.errors import ReplayError
 from forensics.grammar.command import read_command
 from forensics.replay.base import base_command
+from forensics.replay.edits import Change
 from forensics.replay.given import given_arguments
+from forensics.replay.plan import make_plan
 from forensics.replay.verify import focus
 from forensics.timeline.catalog import catalog
 
@@ -127,6 +130,13 @@ def test_the_command_reads_back_as_it_was_written(tmp_path):
     command = read_command(base.text, catalog())
     assert command is not None and not command.positionals
     assert {f.name: f.value for f in command.flags}["--chat-template"] == "/t/my template.jinja"
+
+
+def test_a_flag_of_the_router_is_no_flag_of_a_server(tmp_path):
+    _, base = given(tmp_path, BASE)
+    change = Change.parse("set --router-worker-startup-timeout-secs=1800")
+    with pytest.raises(ReplayError, match="flag of the router"):
+        make_plan(base, [change])
 
 
 def test_the_issue_text_states_the_same_and_keeps_the_address(tmp_path):

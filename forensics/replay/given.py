@@ -92,38 +92,51 @@ class _Selection:
         self.releases = tuple(dict.fromkeys(ends))
         memory = launch.facts.get("gpu.memory_gb")
         self.memory = memory.value if memory is not None and isinstance(memory.value, int | float) else None
+        self.arguments: list[Argument] = []
+        self.perhaps: list[Argument] = []
+        self.chosen: list[str] = []
+        self.unwritable: list[tuple[str, str]] = []
+        self.unknown: list[str] = []
+        self.not_taken: list[str] = []
 
     def made(self) -> Given:
         """The selection, leading arguments first, then by name."""
-        arguments, perhaps, chosen_texts, unwritable, unknown, not_taken = [], [], [], [], [], []
         for dest in sorted(self.args, key=lambda d: (_LEADING.index(d) if d in _LEADING else len(_LEADING), d)):
-            value, flag = self.args[dest], self._flag(dest)
-            if dest in _RELAUNCH or (_nothing(value) and not self._switched_off(value, flag)):
-                continue
-            defaults = self._defaults(flag) if flag is not None else ()
-            if dest != "model_path" and any(_equal(value, default) for default in defaults):
-                continue
-            if dest in _NOT_TAKEN:
-                not_taken.append(dest)
-            elif flag is None:
-                unknown.append(dest)
-            elif dest == "dist_init_addr" and self.args.get("nnodes") in (None, 1):
-                continue
-            elif dest != "model_path" and chosen(dest, value, self.args, defaults, self.memory):
-                if value != self.args["model_path"]:  # the names of the model and the tokenizer: nobody misses them
-                    chosen_texts.append(f"{flag} {_shown(value)}".rstrip())
-            elif (why := self._refused(dest, flag, value)) is not None:
-                unwritable.append((flag, why))
-            else:
-                value = as_given(dest, value, self.args)
-                argument = Argument(dest, tuple(self._words(flag, value)))
-                arguments.append(argument)
-                if perhaps_chosen(dest, self.args[dest], self.args):
-                    perhaps.append(argument)
+            flag = self._flag(dest)
+            if not self._says_nothing(dest, flag):
+                self._sort(dest, flag)
         return Given(
-            tuple(arguments), tuple(perhaps), tuple(chosen_texts), tuple(unwritable), tuple(unknown), tuple(not_taken),
-            self.version,
+            tuple(self.arguments), tuple(self.perhaps), tuple(self.chosen), tuple(self.unwritable),
+            tuple(self.unknown), tuple(self.not_taken), self.version,
         )  # fmt: skip
+
+    def _says_nothing(self, dest: str, flag: str | None) -> bool:
+        """Whether a field is unset, off, the release's default, or filled in anew by every launch."""
+        value = self.args[dest]
+        if dest == "model_path":
+            return False
+        if dest in _RELAUNCH or (dest == "dist_init_addr" and self.args.get("nnodes") in (None, 1)):
+            return True
+        if _nothing(value):
+            return not (value is False and flag is not None and True in self._defaults(flag))
+        return flag is not None and any(_equal(value, default) for default in self._defaults(flag))
+
+    def _sort(self, dest: str, flag: str | None) -> None:
+        """Put a field that says something where it belongs."""
+        value = self.args[dest]
+        if dest in _NOT_TAKEN:
+            self.not_taken.append(dest)
+        elif flag is None:
+            self.unknown.append(dest)
+        elif dest != "model_path" and chosen(dest, value, self.args, self._defaults(flag), self.memory):
+            if value != self.args["model_path"]:  # the names of the model and the tokenizer: nobody misses them
+                self.chosen.append(f"{flag} {_shown(value)}".rstrip())
+        elif (why := self._refused(dest, flag, value)) is not None:
+            self.unwritable.append((flag, why))
+        else:
+            self.arguments.append(Argument(dest, tuple(self._words(flag, as_given(dest, value, self.args)))))
+            if perhaps_chosen(dest, value, self.args):
+                self.perhaps.append(self.arguments[-1])
 
     def _refused(self, dest: str, flag: str, value: object) -> str | None:
         """Why the command line cannot state a value; None where it can."""
@@ -174,9 +187,6 @@ class _Selection:
     def _negatable(self, flag: str) -> bool:
         since = catalog().flags[flag].get("no_form_since")
         return since is not None and any(not older(version, str(since)) for version in self.releases)
-
-    def _switched_off(self, value: object, flag: str | None) -> bool:
-        return value is False and flag is not None and True in self._defaults(flag)
 
     def _defaults(self, flag: str) -> tuple[object, ...]:
         """A flag's defaults in the releases that the log can be of, as far as they have it."""

@@ -135,6 +135,7 @@ def make_plan(
     """The plan for these changes, as one. Raises ReplayError where a change is refused or nothing would change."""
     for change in changes:
         check_allowed(change, allowed_env)
+        _check_taken(base, change)
     on_line, in_file = _places(base, changes, config)
     after = change_command(base.text, on_line)
     changed = config.changed(in_file) if config is not None and in_file else None
@@ -199,6 +200,16 @@ def read_config(base: Base, read: Callable[[str], str | None]) -> ConfigFile | N
         return None
     text = read(posixpath.join(cwd or "", path))
     return None if text is None else ConfigFile(path, text)
+
+
+def _check_taken(base: Base, change: Change) -> None:
+    """Refuse to give a flag of the router to a server: its parser does not know it."""
+    router = change.kind == "flag" and change.op == "set" and change.name.startswith("--router-")
+    if router and "router" not in base.command().module:
+        raise ReplayError(
+            f"{change.name} is a flag of the router, and this command starts a server without one",
+            hint="replay starts no router: add it to the router's command by hand",
+        )
 
 
 def check_allowed(change: Change, allowed_env: Iterable[str] = ()) -> None:
