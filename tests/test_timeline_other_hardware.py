@@ -91,3 +91,12 @@ def test_a_watchdog_thread_that_met_a_device_error_waited_for_nobody(tmp_path: P
 def test_a_terminated_container_is_no_server_that_serves(tmp_path: Path) -> None:
     tail = "    Last State:     Terminated\n      Reason:       Error\n      Exit Code:    137\n"
     assert _first(_launch(tmp_path, START + BATCH + tail)) == 4
+
+
+def test_an_announced_end_of_a_child_is_told_where_nothing_else_is(tmp_path: Path) -> None:
+    end = "[2026-03-04 05:09:09] SIGQUIT received. signum=None, frame=None. It usually means one child failed.\n"
+    launch = _launch(tmp_path, START + BATCH + end)
+    assert launch.first_failure is None  # the launcher's word is no failure's
+    assert [h.verdict for h in launch.hypotheses] == ["possible"]
+    stopped = "[2026-03-04 05:09:08] SIGTERM received. signum=None frame=None. Draining requests and shutting down...\n"
+    assert not _launch(tmp_path, START + BATCH + stopped + end).hypotheses

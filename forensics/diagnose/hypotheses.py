@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Container, Sequence
 from dataclasses import replace
 
-from forensics.diagnose import exclusion, general, next_step, rank, similar, slow, still
+from forensics.diagnose import announced, exclusion, general, next_step, rank, similar, slow, still
 from forensics.diagnose.candidates import (
     ASSUMED,
     DIRECT,
@@ -70,7 +70,9 @@ def diagnose_launch(
     failure = case.launch.failure(case.launch.first_failure)
     asked = failure is not None or stated_symptom(case) is not None
     if not asked:
-        return UNASKED
+        end = announced.read(case)
+        steps = next_step.next_steps(case, (), (), None, end, False) if end is not None else []
+        return replace(UNASKED, asked=True, engine=end, steps=steps) if end is not None else UNASKED
     alike = failing_alike(case, everyone, weighed.trials)
     early = failure is not None and failure.stage == "config"
     comparison = None if early else compare(case, alike, knowledge.deployments)
