@@ -126,3 +126,9 @@ def test_two_words_and_a_colon_after_a_stamp_are_no_host_and_program(stamp: str,
     assert "paged-kv-allocator-page-rounding" in [h.finding for h in focus(report(tmp_path, text)).hypotheses]
     plain = focus(report(tmp_path, "\n".join(lines) + "\n"))
     assert focus(report(tmp_path, text)).hypotheses[0].finding == plain.hypotheses[0].finding
+
+
+def test_batches_of_the_launch_before_are_no_sign_that_a_server_served(tmp_path: Path) -> None:
+    started = launch_text("", kv="fp8_e4m3", seed=3).replace("Prefill batch", "Tree cache initialized, no batch")
+    found = report(tmp_path, FAILS + WORKS + started)
+    assert any(h.verdict == "established" for h in focus(found).hypotheses)

@@ -15,6 +15,7 @@ from forensics.engine.table import Series
 from forensics.rulebook.case import Case
 from forensics.schema.launch import STAGES, Launch
 from forensics.schema.report import BaselineInfo, DifferenceInfo, MetricShift, Where
+from forensics.timeline.stages import hot_lines
 
 MAX_MESSAGES = 30
 MAX_FACTS = 60
@@ -114,15 +115,14 @@ def _metrics(case: Case, good: Case) -> list[MetricShift]:
 
 
 def _median(case: Case, name: str) -> float | None:
-    values = [_column(series, case.launch, name) for series in case.table.series.values()]
+    values = [_column(series, case, name) for series in case.table.series.values()]
     joined = np.concatenate(values) if values else np.zeros(0)
     joined = joined[~np.isnan(joined)]
     return round(float(np.median(joined)), 4) if len(joined) else None
 
 
-def _column(series: Series, launch: Launch, name: str) -> np.ndarray:
+def _column(series: Series, case: Case, name: str) -> np.ndarray:
     column = series.columns.get(name)
-    if column is None or not len(launch.rows):
+    if column is None:
         return np.zeros(0)
-    inside = (series.row >= int(launch.rows[0])) & (series.row <= int(launch.rows[-1]) + 1)
-    return np.asarray(column[inside], dtype=np.float64)
+    return np.asarray(column[hot_lines(series, case.table, case.launch.rows)], dtype=np.float64)

@@ -28,6 +28,7 @@ from forensics.schema.span import Span
 from forensics.timeline.attempts import same_failure
 from forensics.timeline.catalog import catalog
 from forensics.timeline.catalog_fix import grouped
+from forensics.timeline.stages import hot_lines
 
 MAX_ALIKE = 16
 """Launches with different settings that are held against each other; the latest ones."""
@@ -76,13 +77,13 @@ def is_good(case: Case, than: Case) -> bool:
 
 def _served(case: Case) -> bool:
     """Whether requests were answered after start-up: decode steps (or good answers) in the launch's own lines."""
-    rows = case.launch.rows
-    low, high = (int(rows[0]), int(rows[-1]) + 1) if len(rows) else (0, 0)
-    decode = case.table.series.get("decode")
-    if decode is not None and bool(((decode.row >= low) & (decode.row <= high)).any()):
-        return True
-    prefill = case.table.series.get("prefill")
-    return prefill is not None and int(((prefill.row >= low) & (prefill.row <= high)).sum()) > 2
+    return _batches(case, "decode") > 0 or _batches(case, "prefill") > 2
+
+
+def _batches(case: Case, kind: str) -> int:
+    """Batch lines of a kind between the launch's first row and the next launch."""
+    series = case.table.series.get(kind)
+    return 0 if series is None else len(series.row[hot_lines(series, case.table, case.launch.rows)])
 
 
 def pairs(case: Case, alike: Sequence[Case], everyone: Sequence[Case], trials: Trials) -> tuple[Pair, ...]:
