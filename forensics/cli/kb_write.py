@@ -107,7 +107,11 @@ def _write(files: list[NewFile], kb: Path) -> int:
     if all(f.kind == "finding" for f in files) and len(files) > 1:
         typer.echo(f"next: fill in each draft, then `forensics kb lint {kb / 'findings'}`", err=True)
         return 0
-    rule = f", shorten the pattern of {paths[1]}" if len(paths) == 2 and files[1].kind == "rule" else ""
+    own, more = [
+        [str(p) for p, f in zip(paths, files, strict=True) if f.kind == "rule" and f.aside is x] for x in (False, True)
+    ]
+    rule = f", shorten the pattern of {' '.join(own)}" if own else ""
+    rule += f", delete what does not fit of {' '.join(more)}" if more else ""
     typer.echo(f"next: fill in the sections{rule}, then", err=True)
     for command in (f"lint --fix {' '.join(map(str, paths))}", f"test {paths[0]}", f"similar {paths[0]}", "index"):
         typer.echo(f"    forensics kb {command}", err=True)

@@ -143,6 +143,13 @@ def is_hypothesis(found: Candidate) -> bool:
     return found.positive and (found.must is True or beyond_failure(found))
 
 
+def is_pointer(found: Candidate, case: Case) -> bool:
+    """Whether a suspected cause explains the launch by signals of role info alone, as drafts do beside their own
+    wording: it points somewhere where nothing else does, and is no rival of a cause whose own sign is there."""
+    shown = [case.rules[name].role for name in found.signals if name in case.signals]
+    return found.finding.status == "suspected" and bool(shown) and all(role == "info" for role in shown)
+
+
 def explaining_signals(finding: Finding, case: Case) -> tuple[str, ...]:
     """Signals whose failure the finding explains: as it says, else the root signals of its must and decisive grounds,
     else cascade signals there (a victim's phrase is then all there is to explain)."""

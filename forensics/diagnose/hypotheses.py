@@ -14,6 +14,7 @@ from forensics.diagnose.candidates import (
     Weighed,
     beyond_failure,
     is_hypothesis,
+    is_pointer,
     stated_symptom,
 )
 from forensics.diagnose.controls import Comparison, compare, suspicious
@@ -168,9 +169,17 @@ def _judged(findings: Sequence[Finding], around: Around) -> tuple[tuple[Judged, 
         if ground is not None:
             out.append((found, Evidence(excluded=ground)))
     judged = rank.ranked(judge(one_claim(live)))
+    pointers = {j.candidate.finding.id for j in judged if is_pointer(j.candidate, around.case)}
+    if pointers and any(_told_by_its_sign(j) and j.candidate.finding.id not in pointers for j in judged):
+        judged = rank.ranked(judge(one_claim([(c, e) for c, e in live if c.finding.id not in pointers])))
     standing = tuple([j for j in judged if j.verdict != RULED_OUT][:MAX_LIVE])
     dead = [*(j for j in judged if j.verdict == RULED_OUT), *judge(out)]
     return standing, tuple(_most_similar(dead, standing))
+
+
+def _told_by_its_sign(judged: Judged) -> bool:
+    found = judged.candidate
+    return judged.verdict != RULED_OUT and found.role == DIRECT and found.must is True
 
 
 def _resembling(

@@ -18,12 +18,14 @@ MAX_ID = 60
 
 @frozen
 class NewFile:
-    """A file to write: its name and text. `kind` is finding or rule, `warning` what its author has to know."""
+    """A file to write: its name and text. `kind` is finding or rule, `warning` what its author has to know; `aside`:
+    a rule for what other logs of the cause may say, beside the one for this log's words."""
 
     kind: str
     name: str
     text: str
     warning: str = ""
+    aside: bool = False
 
 
 def slug(text: str) -> str:
@@ -170,25 +172,58 @@ def rule_file(identity: str, title: str, said: str, family: str, origin: Origin 
 
 
 _OPEN = re.compile(
-    r"(?P<path>(?<![\w.-])[\w.-]*(?:/[\w.+-]+){2,}|\bhost-\d+\.example\b)"
+    r"(?P<path>(?<![\w.-])[\w.-]*(?:/[\w.+-]+){2,}|\bhost-\d+\.example\b|(?<![\w./-])[A-Za-z][\w.-]*/[\w.-]*\d[\w.-]*)"
     r"|(?P<quoted>(?<!\w)'[^']*'(?!\w)|\"[^\"]*\")|(?<=\berror: argument )(?P<option>-[\w/-]+)"
-    r"|(?P<number>-?\b\d+(?:\.\d+)*)"
+    r"|(?P<hex>\b0x[0-9a-fA-F]+)|(?P<number>-?\b\d+(?:\.\d+)*|(?<=_)\d+\b)"
 )
 
 
 def open_pattern(said: str) -> str:
     """An RE2 pattern for a message: its words stay, what varies is left open, and it ends with a fixed text."""
     parts, at = [], 0
-    said = _LISTED.sub("", _PROGRAM.sub("", first_line(said)))[:300]
+    said = _clause(_LISTED.sub("", _PROGRAM.sub("", spoken(said))))[:300]
     for found in _OPEN.finditer(said):
+        if found["quoted"] and _NAMING.search(said[: found.start()]) and _NAME.fullmatch(found["quoted"]):
+            continue
         parts.append(_escaped(said[at : found.start()]))
-        parts.append({"path": r"\S+", "quoted": ".*", "number": r"-?[\d.]+", "option": r"\S+"}[str(found.lastgroup)])
+        parts.append(_VALUES[str(found.lastgroup)])
         at = found.end()
     parts.append(_escaped(said[at:]))
     while len(parts) > 2 and not re.search(r"[A-Za-z]{3}", parts[-1]):
         parts = parts[:-2]
         parts[-1] = parts[-1].rstrip(" :")
     return "".join(parts)[:MAX_PATTERN]
+
+
+_VALUES = {"path": r"\S+", "quoted": ".*", "hex": "0x[0-9a-f]+", "number": r"-?[\d.]+", "option": r"\S+"}
+_NAMING = re.compile(r"(?:attribute|named|name|argument|from|module|symbol) $")
+_NAME = re.compile(r"['\"][A-Za-z_][\w.]*['\"]")
+"""Quoted names that are what the message is about: the attribute, the module, the argument that is missing."""
+_HEADS = re.compile(
+    r"^(?:\[rank\d+\]: ?)?(?:\[[IWEF]\d{3,4} [\d:.]+ [\w.]+:\d+\] )?(?:\[[Rr]ank \d+\] )?"
+    r"(?:\[\d+\.\d+\] \[[^\]]*\] +\S+:\d+ +)?"
+    r"(?:\w+\{[^{}]*\}: )?(?:[a-z_]\w*(?:::\w+)+: )?(?:src/\S+:\d+: )?"
+)
+_MODULE = re.compile(r"^(?:[A-Za-z_]\w*\.)+(?=[A-Z]\w*(?:Error|Exception|Exit|Interrupt|Resources|Unsupported)\b)")
+_CLAUSE = re.compile(r"(?<=[\w)\]`'])(?:[.;,](?=\s)|\s[-\u2013]\s)")
+_TOLD = re.compile(r"(?<![\w'])[A-Za-z]{3,}")
+CLAUSE_WORDS = 5
+"""Words that the first clause of a message needs to stand for all of it: releases reword what follows."""
+
+
+def spoken(said: str) -> str:
+    """The first line of a message without what its logger, a launcher or a module path puts before it."""
+    return _MODULE.sub("", _HEADS.sub("", first_line(said)))
+
+
+def _clause(said: str) -> str:
+    """A message up to the end of its first clause that says enough by itself, outside of brackets and quotes."""
+    for found in _CLAUSE.finditer(said):
+        head = said[: found.start()]
+        closed = head.count("(") == head.count(")") and head.count("'") % 2 == 0 and head.count("[") == head.count("]")
+        if closed and len(_TOLD.findall(head)) > CLAUSE_WORDS:
+            return head
+    return said
 
 
 _PROGRAM = re.compile(r"^[\w./ -]{1,40}: (?=error: argument )")

@@ -20,6 +20,7 @@ from forensics.knowledge.draft import (
     slug,
     title_of,
 )
+from forensics.knowledge.draft_alike import Alike, alike, failed
 from forensics.knowledge.draft_check import checked
 from forensics.knowledge.draft_frame import origin_of
 from forensics.knowledge.draft_mask import Hidden
@@ -60,6 +61,7 @@ class _Place:
     raw: str
     stage: str = ""
     failure: str | None = None
+    whole: str = ""
 
 
 def from_report(
@@ -96,19 +98,23 @@ def from_report(
         origin = origin_of(said, read_lines(place.path), place.line - 1)
         files.append(checked(rule_file(identity, title, said, family, origin), match, place.line))
         signals = [f"{namespace}/{identity}" if namespace else identity]
+    more = Alike()
+    if place is not None and said and proof is None:  # what a replay proved is proved of its own sign
+        more = _more(identity, category, place, launch, match, namespace, hide)
+    files += more.files
     stage = [f"stage = {place.stage}"] if place is not None and place.stage not in ("", "unknown") else []
-    told = proposal(launch) if proof is None else Proposal()
+    tried = proposal(launch) if proof is None else Proposal()
     front = front_matter(
         id=identity,
         title=title,
         category=category,
         status=proof.status if proof else "suspected",
-        must=[" or ".join(signals)] if signals else [f"symptom {symptom}"],
-        strong=[*(proof.settings if proof else ()), *stage],
-        weak=told.weak,
-        explains=signals,
+        must=[" or ".join([*signals, *more.conditions])] if signals else [f"symptom {symptom}"],
+        strong=[*(proof.settings if proof else ()), *_with(signals, stage)],
+        weak=tried.weak,
+        explains=[*signals, *more.names],
         symptoms=[] if signals else [symptom],
-        fix=list(proof.fix) if proof else [*told.fix, {"kind": "other", "do": DO}],
+        fix=list(proof.fix) if proof else [*tried.fix, {"kind": "other", "do": DO}],
         verify=list(proof.verify) if proof else [VERIFY],
         sources=[proof.source if proof else "run: the log that this was drafted from"],
         log_evidence="real" if match else "none",
@@ -131,7 +137,7 @@ def _place(launch: LaunchInfo, line: int | None, hide: Hidden) -> _Place | None:
             return None
         raw = first.where.text or first.text
         said = hide(first_line(first.text))
-        return _Place(first.where.path, first.where.line, said, raw, first.stage, first.failure)
+        return _Place(first.where.path, first.where.line, said, raw, first.stage, first.failure, first.text)
     path = launch.path or (first.where.path if first is not None else "")
     lines = read_lines(path)
     if not 0 < line <= len(lines):
@@ -147,6 +153,23 @@ def _roots(launch: LaunchInfo, place: _Place | None, rules: Mapping[str, Rule]) 
     """Signals of the failure that state a fault themselves: a wrapper or a victim's word is no ground."""
     failure = next((f for f in launch.failures if place is not None and f.id == place.failure), None)
     return [s for s in (failure.signals if failure else ()) if s in rules and rules[s].role == "root"]
+
+
+def _more(
+    identity: str, category: str, place: _Place, launch: LaunchInfo, match: str, namespace: str, hide: Hidden
+) -> Alike:
+    """What the next log of the cause may say instead of this place's words."""
+    start = max(0, place.line - 1 - ABOVE)
+    above = [hide(line) for line in read_lines(place.path)[start : place.line]]
+    found = failed(place.text, hide(place.whole), above, place.line - 1 - start)
+    family = category if category in FAMILIES else family_of(place.text) or "runtime"
+    return alike(identity, family, found, launch, match, namespace)
+
+
+def _with(signals: list[str], stage: list[str]) -> list[str]:
+    """The stage speaks for the finding together with its own signs: every other cause of this stage has it as well."""
+    own = " or ".join(signals)
+    return [f"({own}) and {s}" if len(signals) > 1 else f"{own} and {s}" if own else s for s in stage]
 
 
 _CATEGORIES = {"compile": "kernel-compile"}
