@@ -100,3 +100,10 @@ def test_an_announced_end_of_a_child_is_told_where_nothing_else_is(tmp_path: Pat
     assert [h.verdict for h in launch.hypotheses] == ["possible"]
     stopped = "[2026-03-04 05:09:08] SIGTERM received. signum=None frame=None. Draining requests and shutting down...\n"
     assert not _launch(tmp_path, START + BATCH + stopped + end).hypotheses
+
+
+def test_a_probe_of_kubernetes_that_ends_the_container_is_told(tmp_path: Path) -> None:
+    event = "  Normal   Killing    2m    kubelet  Container sglang failed liveness probe, will be restarted\n"
+    launch = _launch(tmp_path, START + "[2026-03-04 05:06:20 TP0] Load weight begin. avail mem=78.10 GB\n" + event)
+    assert _first(launch) == 3
+    assert launch.hypotheses[0].title.startswith("Kubernetes ended the container")

@@ -63,6 +63,13 @@ PLAIN: tuple[Plain, ...] = (
         settled=False,
     ),
     _row(
+        r"failed (?:liveness|startup) probe, will be restarted",
+        "Kubernetes ended the container because its probe failed",
+        "during start-up the server answers nothing for minutes; while it serves, it stood still or was overloaded",
+        ("give the container a startupProbe whose failureThreshold times periodSeconds covers loading and graph "
+         "capture, and let the liveness probe ask /health", ""),
+    ),
+    _row(
         r"^\s*[Rr]eason:\s+Error\s*$",
         "The container ended",
         "by itself or by a signal; its exit code tells which: 137 is SIGKILL, 139 a segmentation fault, 1 an exception",

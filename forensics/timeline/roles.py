@@ -122,6 +122,11 @@ VICTIM_PHRASES = _phrases(
         r"ActorDiedError|Server process terminated unexpectedly|RayActorError|WorkerCrashedError",
         "the server's own lines",
     ),
+    (
+        "probe-killed",
+        r"failed (?:liveness|startup) probe, will be restarted",
+        "how long the start takes, against the limits of the probe",
+    ),
     ("nvshmem-late", r"NVSHMEM API called before NVSHMEM initialization", "the initialisation failure before"),
     ("trainer-wait", r"resume_memory_occupation timed out|Response ended prematurely", "the server's own line"),
     (
