@@ -20,7 +20,7 @@ from forensics.schema.report import LaunchInfo
 _FRAME = re.compile(r'File "(?:[^"\n]*/)?(?P<file>[\w.-]+\.py)", line \d+, in (?P<function>\w+)')
 _SOURCE = re.compile(r"^.{0,80}?\s(?P<source>assert\b.*|if\b.*:|raise\b.*)$")
 _EXCEPTION = re.compile(r"^(?:\w+\.)*\w+(?:Error|Exception)\b")
-_IDENTIFIER = re.compile(r"[A-Za-z][A-Za-z0-9]*(?:_[A-Za-z0-9]+){2,}")
+_IDENTIFIER = re.compile(r"(?<![A-Za-z0-9])[A-Za-z][A-Za-z0-9]*(?:_[A-Za-z0-9]+){2,}")
 _LEAST_IDENTIFIER = 12
 _EVERYWHERE = re.compile(
     r"_?(?:forward\w*|load_model\w*|load_weights\w*|run_\w+|get_model\w*|event_loop\w*|\w*wrapper\w*|from_pretrained"
