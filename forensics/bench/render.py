@@ -159,9 +159,10 @@ def _held_sentence(results: Results) -> str:
         f"names was read in the program, not in the log: {_cell(found)} of the wordings so lost. With those kept, and "
         f"no other: {_cell(informed)}; of the logs that lost a wording: {_cell(regained)}.\n\nWithout the finding, "
         "without the rules that only it names, and with what `forensics kb new` drafts from the other logs, untouched "
-        f"by anybody: {_cell(results.caught_drafted())}. What no draft catches is mostly another check of the same "
-        "cause, with other words at another place: that two such logs have one cause is what a person knows and a "
-        "log does not say."
+        f"by anybody: {_cell(results.caught_drafted())}. A draft holds its log's own words and points at other checks "
+        "of the same kind, function, names or part; the list of kinds was written with some of these logs at hand. "
+        "What no draft catches has other words at another place: that two such logs have one cause is what a person "
+        "knows and a log does not say."
     )
 
 
