@@ -80,6 +80,14 @@ def test_ctrl_c_after_a_failure_does_not_hide_it(tmp_path: Path) -> None:
     assert launch.ended == "crashed"
 
 
+def test_an_interrupt_of_one_child_alone_is_no_stop_by_the_user(tmp_path: Path) -> None:
+    interrupted = ["Process Process-1:", "Traceback (most recent call last):", "KeyboardInterrupt"]
+    died = f"{at(72)} Subprocess scheduler_0 (pid=812) crashed with exit code 1. Triggering SIGQUIT for cleanup..."
+    assert served(tmp_path, *interrupted, died, f"{at(72)} {SIGQUIT}").ended == "crashed"
+    bye = f"{at(71)} INFO:     Shutting down"
+    assert served(tmp_path, *interrupted, bye, died, f"{at(72)} {SIGQUIT}").ended == "stopped"
+
+
 def test_a_sigterm_is_a_stop(tmp_path: Path) -> None:
     launch = served(
         tmp_path, f"{at(70)} SIGTERM received. signum=None frame=None. Draining requests and shutting down..."

@@ -86,6 +86,18 @@ def _never_ended(table: EventTable, inside: Rows, ends: Ends) -> bool:
     return a is not None and b is not None and b - a > LINGER_S
 
 
+def _child_alone(ends: Ends) -> bool:
+    """One process was interrupted and no other: the parent reports it as dead and was not asked to stop itself
+    (Ctrl-C at a terminal reaches every process, and uvicorn says that it shuts down)."""
+    return (
+        not len(ends.stop)
+        and len(ends.interrupt) == 1
+        and len(ends.child) > 0
+        and len(ends.sigquit) > 0
+        and ends.interrupt[0] < ends.child[0]
+    )
+
+
 def ending(
     table: EventTable,
     inside: Rows,
@@ -104,6 +116,7 @@ def ending(
         and not (len(ends.sigquit) and ends.sigquit[0] < stop[0])
         and not (len(ends.child) and ends.child[0] < stop[0])
         and not (not len(ends.stop) and fatal is not None and fatal < stop[0])
+        and not _child_alone(ends)
     ):
         by_hand = len(ends.interrupt) and ends.interrupt[0] == stop[0]
         why = "stopped by the user (Ctrl-C)" if by_hand else "it was asked to stop and did"
