@@ -17,6 +17,7 @@ from forensics.schema.report import (
     FirstFailure,
     FixInfo,
     LaunchInfo,
+    NextStep,
     RanksInfo,
     VersionGround,
     VersionInfo,
@@ -101,10 +102,17 @@ def failure_info(failure: Failure, places: Places) -> FailureInfo:
     )
 
 
-def fix_info(step: FixStep) -> FixInfo:
-    """A typed fix step."""
-    names = ("kind", "op", "name", "value", "version", "do", "note", "versions", "safe", "runnable", "with_above")
-    return FixInfo.of_values({name: getattr(step, name) for name in names})
+def fix_info(step: FixStep, places: Places) -> FixInfo:
+    """A typed fix step; what the log put into it is masked."""
+    names = ("kind", "op", "version", "versions", "safe", "runnable", "with_above")
+    texts = {name: places.whole(getattr(step, name)) for name in ("name", "do", "note")}
+    value = None if step.value is None else places.whole(step.value)
+    return FixInfo.of_values({**{name: getattr(step, name) for name in names}, **texts, "value": value})
+
+
+def masked_step(step: NextStep, places: Places) -> NextStep:
+    """A next step without secrets: its command is the launch's own, and its words may be the log's."""
+    return step.model_copy(update={name: places.whole(getattr(step, name)) for name in ("do", "command", "settles")})
 
 
 def progress_text(launch: Launch) -> str:

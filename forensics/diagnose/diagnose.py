@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from forensics.diagnose.attempts import attempts
 from forensics.diagnose.batches import batch_series
 from forensics.diagnose.candidates import Weighed
-from forensics.diagnose.convert import launch_info
+from forensics.diagnose.convert import launch_info, masked_step
 from forensics.diagnose.hypotheses import UNASKED, Diagnosis, diagnose_launch
 from forensics.diagnose.lanes import timeline
 from forensics.diagnose.past import Past
@@ -103,11 +103,11 @@ def _info(
     return info.model_copy(
         update={
             "hypotheses": shown,
-            "risks": with_fixes(risks(knowledge.findings, case, weighed, places), knowledge.findings, case)
+            "risks": with_fixes(risks(knowledge.findings, case, weighed, places), knowledge.findings, case, places)
             if quiet and not found.asked
             else [],
             "comparison": comparison_info(found.comparison, places),
-            "next": found.steps,
+            "next": [masked_step(step, places) for step in found.steps],
             "nearest": list(found.nearest),
             "unexplained": found.unexplained,
             "notes": _notes(info.notes, shown),

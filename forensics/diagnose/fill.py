@@ -11,9 +11,12 @@ from forensics.rulebook.case import Case
 from forensics.schema.facts import Value
 from forensics.schema.finding import FixStep
 from forensics.timeline.attempts import same_failure
+from forensics.timeline.catalog import catalog
 
 _DIVIDES = re.compile(r"\b(\d{1,9})\)? (?:is|are) not divisible by (?:\w{1,30} ?= ?|\w{1,30} \(?)?(\d{1,6})\b")
-_CHOICE = Late(r"invalid choice: '?([\w.+-]{1,80})'? \(choose from (.{1,4000})")
+_CHOICE = Late(r"invalid choice: '?(\w[\w.+-]{0,79})'? \(choose from (.{1,4000})", re.ASCII)
+_LISTED = Late(r"(?<![\w.+-])\w[\w.+-]{0,79}", re.ASCII)
+"""A value in that list: never one that begins as an option does."""
 _NEAR = 70
 """rapidfuzz ratio from which a listed value may be the one that was meant."""
 _OPEN = re.compile(r"<[^<>]*>")
@@ -58,7 +61,7 @@ def _tried_furthest(step: FixStep, case: Case, here: Value) -> Value:
 def suggested(name: str, wanted: str, here: Value, failure: str) -> str | None:
     """The value that the numbers of a failure's text, or the present value, suggest for a flag; None where none do.
     `wanted` is the open value (`<lower>`)."""
-    return _divisor(failure, here) or _fraction(name, wanted, here) or _nearest(wanted, failure)
+    return _divisor(failure, here) or _fraction(name, wanted, here) or _nearest(name, wanted, failure)
 
 
 def _divisor(failure: str, here: Value) -> str | None:
@@ -79,14 +82,14 @@ def _part_of(wanted: str, here: Value, tp: Value) -> str | None:
     return next((str(n) for n in range(min(here - 1, tp), 0, -1) if tp % n == 0), None)
 
 
-def _nearest(wanted: str, failure: str) -> str | None:
+def _nearest(name: str, wanted: str, failure: str) -> str | None:
     """The listed value that the refused one is a misspelling of."""
     found = _CHOICE.search(failure) if "the message lists" in wanted else None
-    if found is None:
+    if found is None or not catalog().listed(name):
         return None
     from rapidfuzz import fuzz, process  # asked for refused values only
 
-    listed = re.findall(r"[\w.+-]{1,80}", found[2])
+    listed = _LISTED.findall(found[2])
     best = process.extractOne(found[1], listed, scorer=fuzz.ratio, score_cutoff=_NEAR)
     return best[0] if best else None
 

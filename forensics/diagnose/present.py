@@ -94,7 +94,7 @@ def _finding(judged: Judged, case: Case, places: Places) -> HypothesisInfo:
             "verdict": judged.verdict,
             "explains": list(judged.candidate.explains),
             "grounds": told_apart([ground_info(g, places, rules=case.rules) for g in _worth_showing(judged)]),
-            "fix": [fix_info(step) for step in fix_for(steps_for(finding, case), case)],
+            "fix": [fix_info(step, places) for step in fix_for(steps_for(finding, case), case)],
             "why": places.safe(readable(judged.why, case.rules)),
             "category": finding.category,
             "status": finding.status,
@@ -114,11 +114,11 @@ def fix_for(steps: Sequence[FixStep], case: Case) -> list[FixStep]:
     return [step for change in ordered for step in change]
 
 
-def with_fixes(risks: Sequence[RiskInfo], findings: Sequence[Finding], case: Case) -> list[RiskInfo]:
+def with_fixes(risks: Sequence[RiskInfo], findings: Sequence[Finding], case: Case, places: Places) -> list[RiskInfo]:
     """Risks with what to do about each on this launch."""
     by_id = {f.id: f for f in findings}
     steps = {r.finding: fix_for(steps_for(by_id[r.finding], case), case) for r in risks}
-    return [r.model_copy(update={"fix": [fix_info(step) for step in steps[r.finding]]}) for r in risks]
+    return [r.model_copy(update={"fix": [fix_info(step, places) for step in steps[r.finding]]}) for r in risks]
 
 
 def _worth_showing(judged: Judged) -> list[Ground]:

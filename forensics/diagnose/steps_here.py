@@ -6,8 +6,10 @@ import re
 from collections.abc import Iterable
 from dataclasses import replace
 
+from forensics.diagnose.fill import leaves_open
 from forensics.diagnose.wording import readable
 from forensics.late import Late
+from forensics.output.mask import mask
 from forensics.rulebook.case import Case
 from forensics.rulebook.evaluate import evaluate
 from forensics.schema.facts import Value
@@ -15,11 +17,14 @@ from forensics.schema.finding import HOLE, Finding, FixStep
 from forensics.timeline.catalog import Catalog, catalog
 from forensics.timeline.catalog_fix import grouped, releases_of
 
-_HARMLESS = Late(r"[\w.:/,+@%=-]{1,120}")
-"""What a log may put into a command: no blank, quote or other character that a shell reads."""
-_IN_QUOTES = Late(r"[\w.:/,+@%=<>!~-]{1,160}")
-"""What it may put into a sentence, whose writer quotes it: the relations of a requirement as well."""
-_FLAG = Late(r"--[A-Za-z][\w-]*")
+_HARMLESS = Late(r"(?:-\d|[\w./])[\w.:/,+@%=-]{0,119}", re.ASCII)
+"""What a log may put into a command: no blank, quote or other character that a shell reads, no look-alike of another
+alphabet, and nothing that a program takes for an option of its own."""
+_IN_QUOTES = Late(r"[\w./][\w.:/,+@%=<>!~-]{0,159}", re.ASCII)
+"""What it may put between quotes of a sentence: the relations of a requirement as well."""
+_FLAG = Late(r"--[A-Za-z][\w-]{0,99}", re.ASCII)
+_GUARDS = frozenset({"--api-key", "--admin-api-key", "--ssl-certfile", "--ssl-keyfile", "--ssl-ca-certs"})
+"""Flags without which a server is open to more people."""
 _NEAR = 80
 """rapidfuzz ratio from which another flag may be the one that was meant."""
 
@@ -58,13 +63,13 @@ def _filled(step: FixStep, case: Case) -> FixStep | None:
     """The step with its holes filled; None where one stays open."""
     if not holes(step):
         return step
-    name, value, version = (_text(text, case, _HARMLESS) for text in (step.name, step.value or "", step.version))
-    do = _text(step.do, case, _IN_QUOTES)
+    name = _text(step.name, case, _FLAG if step.kind == "flag" else _HARMLESS)
+    value, version, do = (_text(text, case, _HARMLESS) for text in (step.value or "", step.version, step.do))
     if name is None or value is None or version is None or do is None:
         return None
-    if step.kind == "flag" and not _FLAG.fullmatch(name):
-        return None
     known = step.kind == "flag" and name != step.name
+    if known and step.op == "set" and not (leaves_open(value) or catalog().listed(name)):
+        return None  # a path or a module that a message names would be loaded and run
     return replace(
         step,
         name=name,
@@ -76,13 +81,16 @@ def _filled(step: FixStep, case: Case) -> FixStep | None:
 
 
 def _text(text: str, case: Case, allowed: Late[str]) -> str | None:
+    parts, at = [], 0
     for found in HOLE.finditer(text):
-        value = _told(found["name"], case, allowed)
+        quoted = text[at : found.start()].endswith("'") and text[found.end() :].startswith("'")
+        value = _told(found["name"], case, _IN_QUOTES if quoted else allowed)
         value = found["else"] if value is None else value
         if value is None:
             return None
-        text = text.replace(found[0], value)
-    return text
+        parts += [text[at : found.start()], value]
+        at = found.end()
+    return "".join([*parts, text[at:]])
 
 
 def _told(name: str, case: Case, allowed: Late[str]) -> str | None:
@@ -97,7 +105,7 @@ def _told(name: str, case: Case, allowed: Late[str]) -> str | None:
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     text = "" if value is None or isinstance(value, bool) else str(value)
-    return text if allowed.fullmatch(text) else None
+    return text if allowed.fullmatch(text) and mask(text) == text else None
 
 
 def _respelled(step: FixStep, case: Case) -> tuple[FixStep, ...]:
@@ -106,6 +114,9 @@ def _respelled(step: FixStep, case: Case) -> tuple[FixStep, ...]:
         return (step,)
     known = catalog()
     release = releases_of(case.launch.version, known)[-1]
+    if step.name in _GUARDS:
+        do = f"find out why the parser refuses {step.name}; a server without it is open to others"
+        return (replace(step, kind="other", op="", name="", value=None, do=do, runnable=False),)
     out = replace(step, op="remove", value=None, literal=True)
     failure = case.launch.failure(case.launch.first_failure)
     given = _given(step.name, failure.text if failure is not None else "")
@@ -148,7 +159,9 @@ def _successor(name: str, given: str | None, release: str, known: Catalog) -> tu
 def _given(name: str, text: str) -> str | None:
     """The value that follows a flag in the message which refuses it."""
     found = re.search(rf"{re.escape(name)}[= ]([^\s-]\S{{0,119}})", text)
-    return found[1] if found and _HARMLESS.fullmatch(found[1]) else None
+    if found is None or not _HARMLESS.fullmatch(found[1]) or mask(found[0]) != found[0]:
+        return None
+    return found[1]
 
 
 def _meant(name: str, release: str, known: Catalog) -> str:

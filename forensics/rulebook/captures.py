@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from math import isfinite
 
 from forensics.schema.facts import Value
 from forensics.schema.rank import Rank
@@ -24,7 +25,7 @@ TIME_UNITS = {
     **dict.fromkeys(("d", "day", "days"), 86400.0),
 }
 _QUANTITY = re.compile(r"\s*([-+]?\d[\d,_]*(?:\.\d*)?(?:[eE][-+]?\d+)?)\s*([A-Za-z]*)")
-_CLOCK = re.compile(r"(?:(\d+):)?(\d+):(\d+(?:\.\d+)?)")
+_CLOCK = re.compile(r"(?:(\d{1,9}):)?(\d{1,9}):(\d{1,9}(?:\.\d{1,20})?)")
 
 
 def typed(text: str | None, kind: str) -> Value:
@@ -49,11 +50,12 @@ def typed(text: str | None, kind: str) -> Value:
 
 
 def split_quantity(text: str) -> tuple[float | None, str]:
-    """Number and unit of `3.5 GB`."""
+    """Number and unit of `3.5 GB`; no number where it is beyond what a double holds."""
     found = _QUANTITY.fullmatch(text.strip())
     if found is None:
         return None, ""
-    return float(found.group(1).replace(",", "").replace("_", "")), found.group(2).lower()
+    number = float(found.group(1).replace(",", "").replace("_", ""))
+    return (number if isfinite(number) else None), found.group(2).lower()
 
 
 def _scaled(number: float, unit: str, units: dict[str, int] | dict[str, float]) -> Value:

@@ -149,6 +149,11 @@ class Catalog:
         types = [found[1].get("type"), *(c["value"] for c in found[1].get("type_history", ()))] if found else []
         return any("list[" in (kind or "") for kind in types)
 
+    def listed(self, name: str) -> bool:
+        """Whether a flag takes, or took in some release, one of listed names: no path, address or module."""
+        found = self.flag(name)
+        return found is not None and bool(found[1].get("choices"))
+
     def choices(self, name: str, version: str) -> frozenset[str] | None:
         """Values that a release accepts for a flag; None where it takes any, or where it is not known."""
         found = self.flag(name)
