@@ -74,6 +74,14 @@ def test_a_command_to_copy_hides_what_the_log_must_not_show(tmp_path: Path) -> N
     assert "green8door" not in said(launch)
 
 
+def test_a_place_inside_one_record_of_many_lines_shows_its_own_line(tmp_path: Path) -> None:
+    lines = (HEAD + REFUSED.format("unrecognized arguments: --no-such-flag")).replace("\n", "\\n")
+    record = f'{{"log":"{lines}","stream":"stderr","time":"2026-05-01T10:00:00.1Z"}}\n'
+    launch = focus(diagnose([write(tmp_path, "1.log", record)], load()))
+    places = [w for g in launch.hypotheses[0].grounds for w in g.where]
+    assert any((w.text or "").startswith("launch_server.py: error: unrec") and w.column > len(HEAD) for w in places)
+
+
 def test_a_renamed_value_of_a_listed_flag_is_still_offered(tmp_path: Path) -> None:
     launch = of(
         tmp_path, RAISED.format("ValueError: --attention-backend=nsa is deprecated. Use --attention-backend=dsa")

@@ -79,7 +79,7 @@ class Places:
             if source.name == span.path:
                 key = id(table), index
                 known = self._lines.get(key) or self._lines.setdefault(key, _Lines.of(table, index))
-                return known.row(span.line)
+                return known.row(span.line, span.byte_start)
         return None
 
 
@@ -89,14 +89,18 @@ class _Lines:
 
     line: npt.NDArray[np.int64]
     rows: npt.NDArray[np.int64]
+    begin: npt.NDArray[np.int64]
 
     @classmethod
     def of(cls, table: EventTable, source: int) -> _Lines:
         rows = np.flatnonzero(table.source == source).astype(np.int64)
-        order = np.argsort(table.line[rows], kind="stable")
-        return cls(table.line[rows][order], rows[order])
+        rows = rows[np.lexsort((table.offset[rows], table.line[rows]))]
+        return cls(table.line[rows], rows, table.offset[rows].astype(np.int64))
 
-    def row(self, line: int) -> int | None:
-        """The first row of a line."""
-        at = int(np.searchsorted(self.line, line))
-        return int(self.rows[at]) if at < len(self.line) and int(self.line[at]) == line else None
+    def row(self, line: int, byte: int) -> int | None:
+        """The row of a line that holds a byte: the last that begins up to there, else the first."""
+        at, end = (int(np.searchsorted(self.line, line, side)) for side in ("left", "right"))
+        if at == end:
+            return None
+        before = int(np.count_nonzero(self.begin[at:end] <= byte))
+        return int(self.rows[at + max(before - 1, 0)])
