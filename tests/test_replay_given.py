@@ -146,3 +146,28 @@ def test_the_issue_text_states_the_same_and_keeps_the_address(tmp_path):
     text = subprocess.run(run, capture_output=True, text=True).stdout
     assert "python3 -m sglang.launch_server --model-path /models/a --tp-size 2\n" in text
     assert "Left out, for privacy: --host, --port." in text and "10.1.2.3" not in text
+
+
+@pytest.mark.parametrize(
+    ("fields", "flag"),
+    [
+        ("served_model_name='--trust-remote-code'", "--served-model-name"),
+        ("lora_paths=['--trust-remote-code', 'a=b']", "--lora-paths"),
+        ("log_level='-h'", "--log-level"),
+        ("json_model_override_args='" + '{"a":' * 3000 + "'", "--json-model-override-args"),
+    ],
+)
+def test_a_value_that_is_an_option_or_nests_without_end_is_left_out(tmp_path, fields, flag):
+    found, base = given(tmp_path, f"model_path='/models/a', {fields}")
+    assert base.text == "python3 -m sglang.launch_server --model-path /models/a"
+    assert any(flag in note for note in found.notes())
+
+
+def test_a_negative_number_is_a_value(tmp_path):
+    _, base = given(tmp_path, f"{BASE}, stream_interval=-2")
+    assert "--stream-interval -2" in base.text
+
+
+def test_a_model_whose_name_is_an_option_gives_no_command(tmp_path):
+    with pytest.raises(ReplayError, match="take for an option"):
+        given(tmp_path, "model_path='--trust-remote-code', tp_size=2")

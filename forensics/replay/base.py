@@ -151,6 +151,11 @@ def _from_server_args(launch: LaunchInfo, python: str) -> Base:
     given = given_arguments(launch)
     if given is None:
         raise ReplayError("the log shows neither the launch command nor server_args", hint="give it with --launch")
+    if all(argument.dest != "model_path" for argument in given.arguments):
+        why = next(
+            (why for flag, why in given.unwritable if flag in ("--model-path", "--model")), "it cannot be stated"
+        )
+        raise ReplayError(f"the model of server_args is not taken over: {why}", hint="give the command with --launch")
     where = launch.facts["args.model_path"].where
     place = f"{where.path}:{where.line}" if where else "the log"
     env, more = _environment(launch)

@@ -27,6 +27,8 @@ _NOT_TAKEN = SECRETS | {"log_level_http"}
 _CUT = "…"
 _REPR = re.compile(r"[A-Za-z_][\w.]*\(.*\)|<.*>", re.DOTALL)
 _LORA = re.compile(r"lora_name='(?P<name>[^']*)', lora_path='(?P<path>[^']*)'")
+_NEGATIVE = re.compile(r"-\d+(?:\.\d*)?|-\.\d+", re.ASCII)
+"""What argparse takes for a value although a minus stands before it."""
 SHOWN = 60
 """Characters of a value that was left out."""
 
@@ -170,7 +172,7 @@ class _Selection:
         text = str(value)
         if text[:1] in "{[" or _REPR.fullmatch(text):
             text = _plain(text, lenient="json" not in kind)
-        return [flag, quote(text)]
+        return [flag, quote(_no_option(text))]
 
     def _kind(self, flag: str) -> str:
         """The type of a flag's values in the release."""
@@ -233,10 +235,17 @@ def _list_words(flag: str, value: list[object] | tuple[object, ...], kind: str) 
             raise _Unwritable("not all of its parts can be written on a command line")
         items.append(_plain(text, lenient=True) if text[:1] in "{[" or _REPR.fullmatch(text) else text)
     if "list" in kind:
-        return [flag, *map(quote, items)]
+        return [flag, *map(quote, map(_no_option, items))]
     if "json" in kind:
         return [flag, quote(json.dumps(list(value)))]
     raise _Unwritable("a list, where the flag takes one value")
+
+
+def _no_option(text: str) -> str:
+    """A value as it is. Raises `_Unwritable` for one that the parser would take for an option of its own."""
+    if text.startswith("-") and not _NEGATIVE.fullmatch(text):
+        raise _Unwritable("a value that the parser would take for an option")
+    return text
 
 
 def _plain(text: str, lenient: bool) -> str:
@@ -244,7 +253,7 @@ def _plain(text: str, lenient: bool) -> str:
     try:
         json.loads(text)
         return text
-    except ValueError:
+    except (ValueError, RecursionError):
         pass
     try:
         return json.dumps(ast.literal_eval(text))
