@@ -6,7 +6,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from diagnose_kit import diagnose, focus, write
+from diagnose_kit import READY, diagnose, focus, launch_text, write
 
 from forensics.knowledge.store import load
 from forensics.rulebook.captures import typed
@@ -102,3 +102,10 @@ def test_a_clock_of_too_many_digits_is_no_duration() -> None:
 def test_a_huge_number_in_a_message_ends_nothing(tmp_path: Path) -> None:
     text = "ValueError: User-specified context_length (9) is greater than the derived context_length ({})"
     assert of(tmp_path, RAISED.format(text.format("9" * 5000))).hypotheses
+
+
+@pytest.mark.parametrize("line", ["  FutureWarning: this was renamed", "torch.FutureWarning: this was renamed"])
+def test_a_warning_by_itself_is_no_failure(line: str, tmp_path: Path) -> None:
+    launch = focus(diagnose([write(tmp_path, "1.log", f"{launch_text(READY)}{line}\n{READY}")], load()))
+    assert launch.first_failure is None
+    assert not launch.hypotheses

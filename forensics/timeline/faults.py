@@ -59,7 +59,6 @@ _STAMPED_ERROR = Late(
 _REQUEST_ERROR = Late(r"(?:ERROR:? +)?Error in request: ")
 _UVICORN_ERROR = Late(r"^(?:ERROR|CRITICAL): ")
 
-
 Judgement = tuple[str, str, str]
 """Nature, key, and where to look."""
 
@@ -349,13 +348,14 @@ def _judged(table: EventTable) -> dict[int, Judgement]:
 
 
 def _judge(shape: Shape, text: str, head: bytes) -> Judgement | None:
-    """Nature, key and place to look of a line, from its first message and the head of the raw line."""
+    """Nature, key and place to look of a line, from its first message and its raw head; a lone warning states none."""
     phrase = roles.phrase_of(text)
     if phrase is not None:
         if phrase.nature == roles.NOISE:
             return None
         return phrase.nature, phrase.key, phrase.go_to
-    if shape.kind in _ERROR_KINDS or _UVICORN_ERROR.match(text):
+    raised = shape.kind in _ERROR_KINDS and not text.lstrip().partition(":")[0].endswith("Warning")
+    if raised or _UVICORN_ERROR.match(text):
         return (roles.VICTIM, "exit", "") if shape.kind == "exit" else (roles.CAUSE, "error-line", "")
     if shape.kind in ("cxx-log", "transport", "text", "message") and _GLOG_ERROR.search(head[:200]):
         return roles.CAUSE, "error-line", ""
