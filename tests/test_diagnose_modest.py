@@ -7,11 +7,13 @@ from pathlib import Path
 import pytest
 from diagnose_kit import NAN, SERVES, diagnose, finding, focus, knowledge, launch_text, verdicts, write
 
+import forensics
 from forensics.diagnose.similar import said
 from forensics.schema.facts import VersionInterval
 from forensics.schema.finding import FixStep
 from forensics.timeline.catalog import check_changes
 
+SAMPLES = Path(__file__).parents[1] / "samples/cases"
 BIND = """[2026-05-01 10:00:51] ERROR:    [Errno 98] error while attempting to bind on address ('0.0.0.0', 30001): address already in use
 [2026-05-01 10:00:52] SIGQUIT received. signum=None, frame=None. It usually means one child failed.
 """
@@ -85,3 +87,12 @@ def test_an_upgrade_is_offered_to_older_releases_only() -> None:
     assert check_changes([step], new)[0][0].kind == "other"
     spanning = check_changes([step], VersionInterval("0.5.6", "0.5.10"))[0][0]
     assert spanning.kind == "package" and spanning.versions.startswith("<")
+
+
+def test_a_log_that_begins_with_a_scheduler_exception_has_lost_its_head(tmp_path: Path) -> None:
+    """What is not in it proves nothing: `no line shows …` then establishes no cause."""
+    text = (SAMPLES / "v-b4cbb" / "log.txt").read_text()
+    cut = text[text.rindex("\n", 0, text.index("Scheduler hit an exception")) + 1 :]
+    launch = forensics.analyze([write(tmp_path, "cut.log", cut)]).launches[-1]
+    assert launch.hypotheses[0].verdict == "possible"
+    assert any("head of the log" in note for note in launch.notes)

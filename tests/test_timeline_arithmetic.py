@@ -27,6 +27,21 @@ def test_more_than_the_size_is_a_double_free() -> None:
     assert "324984 freed twice" in arithmetic.leak_reading(Pool("full", 2864304, 325120, 0, 2864440))
 
 
+@pytest.mark.parametrize(("evictable", "difference"), [(201000, 1000), (200000, 0), (199000, -1000)])
+def test_the_size_by_its_plain_names(evictable: int, difference: int) -> None:
+    parts = f"available_size=300000, evictable_size={evictable}, protected_size=0"
+    for text in (
+        f"leak detected! {parts}, self.max_total_num_tokens=500000",
+        f"self.max_total_num_tokens=500000, {parts}",
+    ):
+        (pool,) = arithmetic.pools(text)
+        assert (pool.name, pool.difference) == ("full", difference)
+    window = (
+        "self.full_tokens_per_layer=900, full_available_size=900, self.swa_tokens_per_layer=80, swa_available_size=79"
+    )
+    assert [(p.name, p.difference) for p in arithmetic.pools(window)] == [("full", 0), ("swa", -1)]
+
+
 def test_short_form_of_the_pool_line() -> None:
     (pool,) = arithmetic.pools("[full] total=65536, available=65312, evictable=155, protected=63, session_held=0")
     assert pool == Pool("full", 65312, 155, 63, 65536)

@@ -27,7 +27,7 @@ from forensics.diagnose.relaunch import (
 from forensics.diagnose.silent import hang_data, steps_for_symptom
 from forensics.diagnose.steps_here import steps_for
 from forensics.diagnose.tried import step_name, step_text
-from forensics.diagnose.verdict import ESTABLISHED, RULED_OUT, Judged
+from forensics.diagnose.verdict import ESTABLISHED, LIKELY, RULED_OUT, Judged
 from forensics.rulebook.case import Case
 from forensics.schema.finding import Finding, FixStep
 from forensics.schema.report import NextStep
@@ -76,6 +76,9 @@ def _separating(
     """Experiments and data where no cause is established. What only waits longer comes last: it hides the sign."""
     tests, longer = _experiments(case, live, (case, *alike))
     steps = [*_collected(general.collect), *tests] if general is not None and blind else [*tests]
+    if live and live[0].verdict == LIKELY and (first := steps_for(live[0].candidate.finding, case)):
+        look = _look(case, live[0]) if first[0].kind == "host" else None  # looking costs less than a relaunch
+        steps = [*([look] if look is not None else []), *steps]
     failure = case.launch.failure(case.launch.first_failure)
     if not live:
         steps += [NextStep(kind="experiment", do=do, command=command) for do, command in _direct(general)]

@@ -25,6 +25,7 @@ _IN_QUOTES = Late(r"[\w./][\w.:/,+@%=<>!~-]{0,159}", re.ASCII)
 _FLAG = Late(r"--[A-Za-z][\w-]{0,99}", re.ASCII)
 _GUARDS = frozenset({"--api-key", "--admin-api-key", "--ssl-certfile", "--ssl-keyfile", "--ssl-ca-certs"})
 """Flags without which a server is open to more people."""
+_IF_SET = "if it is set"
 _NEAR = 80
 """rapidfuzz ratio from which another flag may be the one that was meant."""
 
@@ -53,10 +54,18 @@ def _change(change: tuple[FixStep, ...], case: Case) -> Iterable[FixStep]:
         note = leader.note or f"where {readable(leader.when.text, case.rules)}"
         leader = replace(leader, when=None) if value is True else replace(leader, note=note)
         change = (leader, *change[1:])
-    made = [_filled(step, case) for step in change]
+    made = [_filled(_asked(step, case), case) for step in change]
     if any(step is None for step in made):
         return ()
     return [part for step in made if step is not None for part in _respelled(step, case)]
+
+
+def _asked(step: FixStep, case: Case) -> FixStep:
+    """A flag to be taken out of a launch that does not say whether it has it is a step for those that do."""
+    stated = case.launch.facts.get(f"args.{catalog().dest(step.name)}")
+    if step.kind != "flag" or step.op != "remove" or step.with_above or stated is not None or HOLE.search(step.name):
+        return step
+    return replace(step, note="; ".join(part for part in (_IF_SET, step.note) if part))
 
 
 def _filled(step: FixStep, case: Case) -> FixStep | None:

@@ -96,15 +96,17 @@ def _summary(launch: LaunchInfo) -> list[str]:
 
 def _causes(launch: LaunchInfo) -> list[str]:
     hypotheses = live(launch)
+    near = [name for name in launch.nearest if name not in {h.finding for h in launch.hypotheses}]
+    told = [f"Like it in words, not shown to be it: {', '.join(f'`{name}`' for name in near)}.", ""] if near else []
     if not hypotheses:
-        return []
+        return ["## Causes", "", "None of the known causes fits.", "", *told] if near else []
     lines = ["## Causes", ""]
     best = next((h for h in hypotheses if h.fix), None)
     for number, hypothesis in enumerate(hypotheses, 1):
         lines += [f"{number}. **{hypothesis.verdict}**: {escape(hypothesis.title)}", *_grounds(hypothesis)]
         if hypothesis.fix:
             lines += ["", *("   " + x for x in code_block(_fix(hypothesis, launch, hypothesis is best), "diff"))]
-    return [*lines, ""]
+    return [*lines, "", *told]
 
 
 def _fix(hypothesis: HypothesisInfo, launch: LaunchInfo, whole: bool) -> list[str]:

@@ -32,6 +32,7 @@ from forensics.schema.report import (
     Report,
 )
 
+NEAREST = "like it in words, not shown to be it (forensics kb show ID)"
 VERDICT_STYLE = {"established": "bold green", "likely": "bold yellow", "possible": "bold", "ruled-out": "dim"}
 SIDE_MARK = {"for": ("+", "green"), "against": ("-", "red"), "unknown": ("?", "cyan")}
 BRIEF_LINES = 24
@@ -188,6 +189,7 @@ class Page:
             if launch.first_failure or self.report.symptom:
                 self.head("Causes")
                 self.line(Text("none of the known causes fits; see what to collect below"), indent=2)
+            self.nearest(launch)
             return
         self.head("Causes")
         shown = found[: self.amount.causes]
@@ -195,6 +197,14 @@ class Page:
             self.hypothesis(number, hypothesis)
         if len(found) > len(shown):
             self.line(Text(f"{len(found) - len(shown)} more with -v", style="dim"), indent=2)
+        self.nearest(launch)
+
+    def nearest(self, launch: LaunchInfo) -> None:
+        """Findings whose logs have words like the failure's: where to read on, no causes."""
+        named = {h.finding for h in launch.hypotheses}
+        near = [name for name in launch.nearest if name not in named]
+        if near and not self.brief:
+            self.line(Text(f"{NEAREST}: {', '.join(near)}", style="dim"), indent=2, hang=2)
 
     def hypothesis(self, number: int, hypothesis: HypothesisInfo) -> None:
         title = Text(f"{number}. ")

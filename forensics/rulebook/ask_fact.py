@@ -52,7 +52,7 @@ def _over_matches(node: Compare, signals: list[str], case: Case) -> Outcome:
         return Outcome(None)
     value, why, matches = chosen
     spans = some_of(case.table.span(m.row) for m in matches) + _fact_spans(node, case)
-    return Outcome(value, spans, why, "" if value is not None else "a log line that shows all these values")
+    return Outcome(value, spans, why)
 
 
 def _distinct(node: Compare, signals: list[str], case: Case) -> Iterator[tuple[dict[str, Value], tuple[Match, ...]]]:

@@ -33,7 +33,8 @@ class Pool:
 
 
 _FIELD = Late(
-    r"(?:self\.)?((?:[\w.]{0,60}?)(?:available|evictable|protected|total|size)(?:_size|_num)?)(?:\(\))?\s*=\s*(\d+)"
+    r"(?:self\.)?((?:[\w.]{0,60}?)(?:available|evictable|protected|total|size|max_total_num_tokens|tokens_per_layer)(?:_size|_num)?)"
+    r"(?:\(\))?\s*=\s*(\d+)"
 )
 _SIMPLE = Late(r"^\[(\w+)\] total=(\d+), available=(\d+), evictable=(\d+), protected=(\d+)", re.MULTILINE)
 

@@ -379,8 +379,7 @@ def _with_message(table: EventTable, row: int, text: str) -> str:
 
 def _line_fault(table: EventTable, rows: Rows, nature: str, key: str, go_to: str) -> Fault:
     first = int(rows[0])
-    indices = list(dict.fromkeys(table.rank[rows[:MAX_FAULTS]].tolist()))
-    ranks = tuple(table.ranks[i] for i in indices if i >= 0)
+    ranks = tuple(table.ranks[i] for i in dict.fromkeys(table.rank[rows[:MAX_FAULTS]].tolist()) if i >= 0)
     text = table.text(first).strip()
     return Fault(
         first,

@@ -178,6 +178,12 @@ def _launch(table: EventTable, blocks: tuple[Block, ...], options: Options, grou
     return replace(launch, stages=_with_serving(launch))
 
 
+_HEAD = 40
+"""Rows in which a log would show that its server was at work before."""
+_BEGUN = "Scheduler hit an exception"
+"""What only a scheduler says, and it prints marks of its start-up before."""
+
+
 def _from_top(table: EventTable, rows: Rows, marks: tuple[StageMark, ...]) -> bool:
     """Without server_args the head may still be whole: nothing yet speaks of a server that was up before."""
     if table.kind(int(rows[0])) in ("frame", "frame-source", "exception", "chain", "sigquit", "pg-watchdog"):
@@ -188,7 +194,8 @@ def _from_top(table: EventTable, rows: Rows, marks: tuple[StageMark, ...]) -> bo
     if marks:
         return ORDER[marks[0].stage] <= ORDER["init"]
     busy = any(_busy(s, table, rows) for s in table.series.values())
-    return not busy and not (table.rank[rows[:40]] >= 0).any()
+    ranked = (table.rank[rows[:_HEAD]] >= 0).any()
+    return not busy and not ranked and not any(_BEGUN in table.text(int(row)) for row in rows[:_HEAD])
 
 
 def _busy(series: Series, table: EventTable, rows: Rows) -> bool:
