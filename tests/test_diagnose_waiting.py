@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
+import pytest
 from diagnose_kit import focus, write
 
 from forensics import analyze
 from forensics.schema.options import Options
 
+SAMPLES = Path(__file__).parents[1] / "samples/cases"
 TIMEOUT = (
     "[rank{n}]:[E501 10:20:0{n}.1234 ProcessGroupNCCL.cpp:633] [Rank {n}] Watchdog caught collective operation timeout: "
     "WorkNCCL(SeqNum=81231, OpType=ALLREDUCE, NumelIn=8, NumelOut=8, Timeout(ms)=600000) ran for 600012 milliseconds "
@@ -68,3 +71,14 @@ def test_a_peer_lost_while_loading_is_no_process_killed_from_outside(tmp_path: P
     top = focus(analyze([str(write(tmp_path, "1.log", "\n".join(rows) + "\n"))], Options())).hypotheses[0]
     assert (top.kind, top.verdict) == ("engine", "possible")
     assert "[10.0.0.1]:31822" in top.title
+
+
+@pytest.mark.parametrize(("nodes", "rank"), [(1, "TP2"), (2, None)])
+def test_torchs_own_rank_is_the_tensor_parallel_rank_on_one_node(nodes: int, rank: str | None, tmp_path: Path) -> None:
+    text = (SAMPLES / "a-gb300-flashinfer-0614-wedge" / "log.txt").read_text()
+    changed = re.sub(r"nnodes=1\b", f"nnodes={nodes}", text)
+    assert nodes == 1 or changed != text
+    (tmp_path / "1.log").write_text(changed)
+    first = analyze([str(tmp_path / "1.log")], Options()).launches[-1].first_failure
+    assert first is not None
+    assert first.rank == rank

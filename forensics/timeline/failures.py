@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from forensics.engine.table import EventTable
+from forensics.late import Late
 from forensics.schema.block import Block
 from forensics.schema.launch import STAGES, Failure, Launch
 from forensics.schema.rank import Rank
@@ -20,6 +21,8 @@ from forensics.timeline.sharpen import name_signals, sharpen
 
 MAX_FAILURES = 64
 FURTHER_LINES = 8
+_PREFIX = 200
+"""Bytes of a raw line in which a rank stamp stands, behind a collector's prefix."""
 _HARMS_REQUESTS = frozenset({"request-state", "kv-transfer", "circuit-open", "register"})
 """Failures of single requests, or of a way to another server: this one goes on."""
 _KILLS = frozenset({"segfault", "gpu-fault", "device-assert", "native-abort", "pool-oom", "memory-leak", "bind",
@@ -27,6 +30,7 @@ _KILLS = frozenset({"segfault", "gpu-fault", "device-assert", "native-abort", "p
 """Single lines that a process does not outlive. Any other line of a server that serves is about a request, or about a
 link to another process, until something says that the server died of it."""
 _IN_THREAD = re.compile(r"_bootstrap_inner|^run_with_exceptions_on_timeout$")
+_TORCH_RANK = Late(rb"\[rank(\d{1,4})\]:")
 _STANDSTILLS = frozenset({"watchdog", "collective-timeout", "health"})
 _HANG_KEYS = frozenset({"watchdog", "divergence", "health"})
 
@@ -152,7 +156,7 @@ def _failure(
         stage=episode.stage,
         row=fault.row,
         rows=episode.rows,
-        rank=fault.rank,
+        rank=fault.rank or _torch_rank(table, fault, launch),
         ranks=episode.ranks,
         count=episode.count,
         mechanism=episode.mechanism,
@@ -165,6 +169,17 @@ def _failure(
         suspect_why=who[1],
         reading=arithmetic.readings(_whole(table, fault)) if role in ("root", "cascade") else (),
     )
+
+
+def _torch_rank(table: EventTable, fault: faults.Fault, launch: Launch) -> Rank | None:
+    """The rank of a line that torch's C++ part stamps with its own number, `[rank2]:[E…`: that number is the
+    tensor-parallel rank where one node runs tensor parallelism alone."""
+    nodes = launch.facts.get("args.nnodes")
+    found = _TORCH_RANK.search(table.raw(fault.row)[:_PREFIX])
+    if found is None or nodes is None or nodes.value not in (1, "1"):
+        return None
+    rank = Rank.parse(f"TP{int(found[1])}")
+    return rank if rank is not None and rank in launch.expected else None
 
 
 def _whole(table: EventTable, fault: faults.Fault) -> str:
