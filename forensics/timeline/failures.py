@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from forensics.engine.table import EventTable
-from forensics.late import Late
 from forensics.schema.block import Block
 from forensics.schema.launch import STAGES, Failure, Launch
 from forensics.schema.rank import Rank
@@ -21,8 +20,6 @@ from forensics.timeline.sharpen import name_signals, sharpen
 
 MAX_FAILURES = 64
 FURTHER_LINES = 8
-_PREFIX = 200
-"""Bytes of a raw line in which a rank stamp stands, behind a collector's prefix."""
 _HARMS_REQUESTS = frozenset({"request-state", "kv-transfer", "circuit-open", "register"})
 """Failures of single requests, or of a way to another server: this one goes on."""
 _KILLS = frozenset({"segfault", "gpu-fault", "device-assert", "native-abort", "pool-oom", "memory-leak", "bind",
@@ -30,7 +27,6 @@ _KILLS = frozenset({"segfault", "gpu-fault", "device-assert", "native-abort", "p
 """Single lines that a process does not outlive. Any other line of a server that serves is about a request, or about a
 link to another process, until something says that the server died of it."""
 _IN_THREAD = re.compile(r"_bootstrap_inner|^run_with_exceptions_on_timeout$")
-_TORCH_RANK = Late(rb"\[rank(\d{1,4})\]:")
 _STANDSTILLS = frozenset({"watchdog", "collective-timeout", "health"})
 _HANG_KEYS = frozenset({"watchdog", "divergence", "health"})
 
@@ -156,7 +152,7 @@ def _failure(
         stage=episode.stage,
         row=fault.row,
         rows=episode.rows,
-        rank=fault.rank or _torch_rank(table, fault, launch),
+        rank=fault.rank or _torch_rank(fault, launch),
         ranks=episode.ranks,
         count=episode.count,
         mechanism=episode.mechanism,
@@ -171,14 +167,13 @@ def _failure(
     )
 
 
-def _torch_rank(table: EventTable, fault: faults.Fault, launch: Launch) -> Rank | None:
+def _torch_rank(fault: faults.Fault, launch: Launch) -> Rank | None:
     """The rank of a line that torch's C++ part stamps with its own number, `[rank2]:[E…`: that number is the
     tensor-parallel rank where one node runs tensor parallelism alone."""
     nodes = launch.facts.get("args.nnodes")
-    found = _TORCH_RANK.search(table.raw(fault.row)[:_PREFIX])
-    if found is None or nodes is None or nodes.value not in (1, "1"):
+    if fault.global_rank is None or nodes is None or nodes.value not in (1, "1"):
         return None
-    rank = Rank.parse(f"TP{int(found[1])}")
+    rank = Rank.parse(f"TP{fault.global_rank}")
     return rank if rank is not None and rank in launch.expected else None
 
 
