@@ -14,6 +14,7 @@ from forensics.diagnose.tried import Pair, comparison_ground, refuted_by, still_
 from forensics.diagnose.verdict import Evidence, support
 from forensics.frozen import frozen
 from forensics.rulebook.case import Case
+from forensics.timeline.remarks import without_settings
 
 
 @frozen
@@ -57,8 +58,7 @@ def evidence(found: Candidate, around: Around) -> Evidence:
 
 def _untold(found: Candidate, case: Case) -> Ground | None:
     """What would rule a finding out, where the log lost the lines that tell it: its head with the settings."""
-    lost = case.launch.truncated_head or any(m.stage != "config" for m in case.launch.marks)
-    if not lost or any(name.startswith("args.") for name in case.launch.facts):
+    if not without_settings(case.launch):
         return None
     open_ = next((g for g in found.ledger.excludes if g.value is None), None)
     if open_ is None:

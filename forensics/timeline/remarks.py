@@ -15,7 +15,7 @@ def of(launch: Launch, first: Episode | None) -> tuple[str, ...]:
     found: list[str] = []
     if launch.truncated_head and not any("head of the log" in note for note in launch.notes):
         found.append("the head of the log is cut: no server_args, and what came before is unknown")
-    elif _without_settings(launch):
+    elif not launch.truncated_head and without_settings(launch):
         found.append("no server_args in the log: flags and sizes are known only where other lines tell them")
     if first is None:
         return tuple(found)
@@ -35,7 +35,7 @@ def of(launch: Launch, first: Episode | None) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _without_settings(launch: Launch) -> bool:
-    """Whether a server that came further than its arguments shows none of them."""
-    begun = any(m.stage != "config" for m in launch.marks)
-    return begun and not launch.truncated_head and not any(name.startswith("args.") for name in launch.facts)
+def without_settings(launch: Launch) -> bool:
+    """Whether a launch shows none of its arguments although it came further, or has lost the head that had them."""
+    begun = launch.truncated_head or any(m.stage != "config" for m in launch.marks)
+    return begun and not any(name.startswith("args.") for name in launch.facts)
