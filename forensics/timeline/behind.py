@@ -18,6 +18,7 @@ _WORDS = {
     ("graph-capture", "begin"): "the others began to capture graphs",
     ("graph-capture", "end"): "the others captured their graphs",
 }
+_PASSED = {(ORDER[stage], _EDGES[edge]): text for (stage, edge), text in _WORDS.items()}
 
 
 def behind(launch: Launch) -> tuple[tuple[Rank, ...], str]:
@@ -29,11 +30,9 @@ def behind(launch: Launch) -> tuple[tuple[Rank, ...], str]:
         return (), ""
     passed = sorted((places.get(r, (0, 0)) for r in seen), reverse=True)
     common = passed[(len(seen) - 1) // 2]
-    if common not in {(ORDER[stage], _EDGES[edge]) for stage, edge in _WORDS}:
-        return (), ""
     late = tuple(r for r in seen if places.get(r, (0, 0)) < common)
-    words = next(text for (stage, edge), text in _WORDS.items() if (ORDER[stage], _EDGES[edge]) == common)
-    return (late, words) if late else ((), "")
+    words = _PASSED.get(common)
+    return (late, words) if late and words else ((), "")
 
 
 def _furthest(marks: tuple[StageMark, ...]) -> dict[Rank, tuple[int, int]]:
