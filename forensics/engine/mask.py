@@ -9,9 +9,9 @@ from forensics.grammar.line import opaque
 DIGITS_TO_ZERO = bytes(48 if 48 <= b <= 57 else b for b in range(256))
 """`bytes.translate` table that masks digits and keeps every offset."""
 ANSI = re.compile(r"\x1b(?:\[[0-9;?]*[A-Za-z]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[()][0-9A-B])", re.ASCII)
-_HEX = re.compile(r"\b0[xX][0-9a-fA-F]+|\b(?=[0-9a-fA-F]*0)(?=[0-9a-fA-F]*[a-fA-F])[0-9a-fA-F]{8,}\b", re.ASCII)
 HEX_WORD = re.compile(r"\b(?=[0-9a-fA-F]*0)(?=[0-9a-fA-F]*[a-fA-F])[0-9a-fA-F]{8,}\b", re.ASCII)
 """An id in a masked line: a word of digits and letters up to `f`."""
+_HEX = re.compile(rf"\b0[xX][0-9a-fA-F]+|{HEX_WORD.pattern}", re.ASCII)
 MAYBE_HEX = "|".join(f"[0-9a-fA-F]{{{i}}}0[0-9a-fA-F]{{{7 - i}}}" for i in range(8))
 """What every hex word without a prefix holds: a pattern for RE2, found at less cost."""
 _ZEROS = re.compile(r"0{2,}")
