@@ -216,9 +216,8 @@ def _leak(case: Case, failure: Failure) -> General | None:
         return None
     off = [r for r in failure.reading if r.endswith(("lost", "freed twice"))]
     why = "; ".join(off or failure.reading) or "the parts of the pool do not add up to its size"
-    word = (
-        "were freed twice" if any(r.endswith("freed twice") for r in off) else "were lost" if off else "do not add up"
-    )
+    twice = any(r.endswith("freed twice") for r in off)
+    word = "were freed twice" if twice else "were lost" if off else "do not add up"
     return General(f"Slots of the KV cache pool {word}{_during(failure)}", why, (_ground(case, failure, why),))
 
 

@@ -72,8 +72,9 @@ def diagnose_launch(
     asked = failure is not None or stated_symptom(case) is not None
     if not asked:
         end = announced.read(case)
-        steps = next_step.next_steps(case, (), (), None, end, False) if end is not None else []
-        return replace(UNASKED, asked=True, engine=end, steps=steps) if end is not None else UNASKED
+        if end is None:
+            return UNASKED
+        return replace(UNASKED, asked=True, engine=end, steps=next_step.next_steps(case, (), (), None, end))
     alike = failing_alike(case, everyone, weighed.trials)
     early = failure is not None and failure.stage == "config"
     comparison = None if early else compare(case, alike, knowledge.deployments)

@@ -94,7 +94,7 @@ def _finding(judged: Judged, case: Case, places: Places) -> HypothesisInfo:
             "verdict": judged.verdict,
             "explains": list(judged.candidate.explains),
             "grounds": told_apart([ground_info(g, places, rules=case.rules) for g in _worth_showing(judged)]),
-            "fix": [fix_info(step, places) for step in fix_for(steps_for(finding, case), case)],
+            "fix": [fix_info(step, places) for step in fix_for(finding, case)],
             "why": places.safe(readable(judged.why, case.rules)),
             "category": finding.category,
             "status": finding.status,
@@ -105,10 +105,10 @@ def _finding(judged: Judged, case: Case, places: Places) -> HypothesisInfo:
     )
 
 
-def fix_for(steps: Sequence[FixStep], case: Case) -> list[FixStep]:
-    """The steps as the releases that this launch can be understand them, those that none of them takes last. An upgrade
-    that every one of them has already is left out where another step remains."""
-    changes = list(dict.fromkeys(check_changes(steps, case.launch.version)))
+def fix_for(finding: Finding, case: Case) -> list[FixStep]:
+    """The steps of a finding's fix as the releases that this launch can be understand them, those that none of them
+    takes last. An upgrade that every one of them has already is left out where another step remains."""
+    changes = list(dict.fromkeys(check_changes(steps_for(finding, case), case.launch.version)))
     useful = [c for c in changes if not c[0].do.startswith("not applicable here: at-least ")] or changes
     ordered = sorted(useful, key=lambda c: c[0].do.startswith("not applicable here"))
     return [step for change in ordered for step in change]
@@ -117,8 +117,8 @@ def fix_for(steps: Sequence[FixStep], case: Case) -> list[FixStep]:
 def with_fixes(risks: Sequence[RiskInfo], findings: Sequence[Finding], case: Case, places: Places) -> list[RiskInfo]:
     """Risks with what to do about each on this launch."""
     by_id = {f.id: f for f in findings}
-    steps = {r.finding: fix_for(steps_for(by_id[r.finding], case), case) for r in risks}
-    return [r.model_copy(update={"fix": [fix_info(step, places) for step in steps[r.finding]]}) for r in risks]
+    steps = {r.finding: [fix_info(s, places) for s in fix_for(by_id[r.finding], case)] for r in risks}
+    return [r.model_copy(update={"fix": steps[r.finding]}) for r in risks]
 
 
 def _worth_showing(judged: Judged) -> list[Ground]:
