@@ -8,6 +8,15 @@ from forensics.knowledge.library import Library, library
 from forensics.knowledge.store import load
 from forensics.schema.options import Options
 
+CRASH = """\
+[2026-11-30 09:57:04 TP0] Load weight end. elapsed=0.12 s, type=Qwen2ForCausalLM, avail mem=133.48 GB, mem usage=0.03 GB.
+[2026-11-30 09:58:05 TP0] Scheduler hit an exception: Traceback (most recent call last):
+  File "/srv/acme/plugin.py", line 88, in _hook
+    hidden = output[0] + self.vector
+acme.errors.WidthError: the vector has width 4096 but hidden states have width 5120
+
+"""
+"""The log of a launch that died of what no finding knows."""
 RULE = """id: widget-jam
 title: The widget jams
 match:

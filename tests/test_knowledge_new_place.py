@@ -7,19 +7,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from kb_files import write
+from kb_files import CRASH, write
 
 from forensics.cli.main import run
 from forensics.knowledge.roots import builtin_root
-
-LOG = """\
-[2026-11-30 09:57:04 TP0] Load weight end. elapsed=0.12 s, type=Qwen2ForCausalLM, avail mem=133.48 GB, mem usage=0.03 GB.
-[2026-11-30 09:58:05 TP0] Scheduler hit an exception: Traceback (most recent call last):
-  File "/srv/acme/plugin.py", line 88, in _hook
-    hidden = output[0] + self.vector
-acme.errors.WidthError: the vector has width 4096 but hidden states have width 5120
-
-"""
 
 
 def shipped() -> set[Path]:
@@ -31,7 +22,7 @@ def test_a_folder_of_no_project_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    write(tmp_path / "server.log", LOG)
+    write(tmp_path / "server.log", CRASH)
     run(["analyze", "server.log", "--format", "json", "-o", "report.json"])
     before = shipped()
     assert run(["kb", "new", "--from", "report.json", "--id", "own-width"]) == 2

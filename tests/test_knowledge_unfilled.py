@@ -5,22 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from kb_files import write
+from kb_files import CRASH, write
 
 from forensics import analyze
 from forensics.cli.main import run
 from forensics.knowledge.draft import UNFILLED
 from forensics.knowledge.store import load
 from forensics.schema.options import Options
-
-LOG = """\
-[2026-11-30 09:57:04 TP0] Load weight end. elapsed=0.12 s, type=Qwen2ForCausalLM, avail mem=133.48 GB, mem usage=0.03 GB.
-[2026-11-30 09:58:05 TP0] Scheduler hit an exception: Traceback (most recent call last):
-  File "/srv/acme/plugin.py", line 88, in _hook
-    hidden = output[0] + self.vector
-acme.errors.WidthError: the vector has width 4096 but hidden states have width 5120
-
-"""
 
 
 @pytest.fixture
@@ -29,7 +20,7 @@ def draft(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     write(tmp_path / "forensics.toml", '[kb]\npaths = ["kb"]\nrules = ["rules"]\n')
     (tmp_path / "rules").mkdir()
-    write(tmp_path / "server.log", LOG)
+    write(tmp_path / "server.log", CRASH)
     run(["analyze", "server.log", "--format", "json", "-o", "report.json"])
     assert run(["kb", "new", "--from", "report.json", "--id", "width-differs"]) == 0
     return tmp_path / "kb" / "findings" / "width-differs.md"
